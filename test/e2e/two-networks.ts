@@ -213,13 +213,20 @@ interface ProxyOfPod {
   readonly answers?: object;
 }
 
-/** Within a region, requests go to the other one only if there is nothing left. */
-export const preferNear = destinationRule('a', {
-  host: 'a.shop.svc.cluster.local',
-  trafficPolicy: {
-    loadBalancer: { localityLbSetting: { enabled: true } },
-    outlierDetection: { consecutive5xxErrors: 1, interval: '1s', baseEjectionTime: '30s', maxEjectionPercent: 100 },
-  },
+/** Policies for the service `a`. A gateway chooses an endpoint for a connection, so there are to be many. */
+const policyOfA = (policy: object): KubernetesObject =>
+  destinationRule('a', {
+    host: 'a.shop.svc.cluster.local',
+    trafficPolicy: { connectionPool: { http: { maxRequestsPerConnection: 5 } }, ...policy },
+  });
+
+/** Wherever they are, all endpoints are equal. */
+export const preferNothing = policyOfA({});
+
+/** Requests leave their region only if nothing there takes them. */
+export const preferNear = policyOfA({
+  loadBalancer: { localityLbSetting: { enabled: true } },
+  outlierDetection: { consecutive5xxErrors: 1, interval: '1s', baseEjectionTime: '1s', maxEjectionPercent: 100 },
 });
 
 /** An application as a listener of the Envoy in front of it, which is a program less to start. */
@@ -288,6 +295,7 @@ function configuration(client: string): readonly KubernetesObject[] {
   const http = { number: PORTS.service, name: 'http', protocol: 'HTTP' };
   const tls = { number: PORTS.gateway, name: 'tls', protocol: 'TLS' };
   return [
+    preferNothing,
     object('security.istio.io/v1', 'PeerAuthentication', 'default', { spec: { mtls: { mode: 'STRICT' } } }),
     sidecar('client', {
       workloadSelector: { labels: { pod: 'client' } },
