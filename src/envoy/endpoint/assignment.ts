@@ -30,8 +30,8 @@ export interface AssignmentInput {
   readonly settings: Pick<ClusterSettings, 'localityLb'>;
   /** Which endpoints are marked for mutual TLS; `never` if the proxy has no certificates. */
   readonly mtls: MtlsUse;
-  /** Endpoints in clusters other than the proxy's are left out. */
-  readonly clusterLocal?: boolean;
+  /** Endpoints in other clusters than these and the proxy's are left out. Absent: none are. */
+  readonly sharedBy?: readonly string[] | undefined;
   /** Proxies with too many different labels ask: see {@link localityPlan}. */
   readonly ignoresLabels?: boolean;
   /** Needed if {@link topologyNeeds} says so. */
@@ -149,7 +149,7 @@ function selectEndpoints(input: AssignmentInput): readonly EncodedEndpoint[] {
   const wanted = Object.keys(subsetLabels).length > 0;
   const unhealthy = sendsUnhealthy(policy, service);
   const draining = service.persistentSession;
-  const sameCluster = service.nodeLocal || input.clusterLocal === true;
+  const sharedBy = service.nodeLocal ? [] : input.sharedBy;
   return endpoints.filter(
     (endpoint) =>
       (input.forwards !== true || isMarked(endpoint, input.mtls)) &&
@@ -158,7 +158,12 @@ function selectEndpoints(input: AssignmentInput): readonly EncodedEndpoint[] {
       (unhealthy || endpoint.health !== 'UnHealthy') &&
       (draining || !isDraining(endpoint)) &&
       (!wanted || selects(subsetLabels, endpoint.labels)) &&
-      (!sameCluster || topology === undefined || endpoint.cluster === topology.cluster) &&
+      (sharedBy === undefined ||
+        topology === undefined ||
+        endpoint.cluster === topology.cluster ||
+        sharedBy.includes(endpoint.cluster) ||
+        // They are there because their Service is annotated as global.
+        (endpoint.viaClusterMesh && !service.nodeLocal)) &&
       (!service.nodeLocal || topology === undefined || endpoint.nodeName === topology.nodeName),
   );
 }
