@@ -205,7 +205,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   };
   const gateways = declareGateways(graph, deps);
   const credentials = declareCredentials(graph, { ...deps, gateways: gateways.models, routers: gateways.routers });
-  const clusters = declareClusters(graph, deps);
+  const clusters = declareClusters(graph, deps, gateways.forwarded);
   const inbounds = declareInbounds(graph, deps);
   const members: readonly Members[] = [
     ...clusters.members,
@@ -274,6 +274,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     ...members,
     ...names,
     ...nameDemand.lists,
+    ...gateways.lists,
     ...conditions.map(({ verdicts }) => verdicts),
     scopes,
     views.viewLists,
@@ -380,6 +381,10 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       return world === undefined || 'error' in world ? { roots: [], qualifiers: [] } : world;
     },
     publicationOf: (draft, of) =>
-      publicationOf(draft, { members, scopes, views, worlds, names, nameLists: nameDemand.lists }, of),
+      publicationOf(
+        draft,
+        { members, scopes, views, lists: gateways.lists, worlds, names, nameLists: nameDemand.lists },
+        of,
+      ),
   };
 }

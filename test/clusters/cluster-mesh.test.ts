@@ -44,13 +44,17 @@ function meshWith(own: readonly KubernetesObject[], east: readonly KubernetesObj
   const mesh = new TestMesh();
   mesh.apply(own);
   mesh.apply(east, EAST);
+  connect(mesh);
+  return mesh;
+}
+
+function connect(mesh: TestMesh): void {
   mesh.connect(
     connectedProxy(CLIENT, {
       id: 'sidecar~10.1.0.1~client.shop~shop.svc.cluster.local',
       metadata: { NAMESPACE: 'shop', CLUSTER_ID: 'Kubernetes' },
     }),
   );
-  return mesh;
 }
 
 interface Assignment {
@@ -148,5 +152,14 @@ test('a Service that only another cluster has is served with its address; the ow
   mesh.apply([db(), own]);
   expect(seen(mesh)).toEqual([['10.1.0.7']]);
   mesh.apply([db(GLOBAL)]);
+  expect(seen(mesh)).toEqual([['10.1.0.7', '10.2.0.7', '10.2.0.8']]);
+});
+
+test('a global Service is no longer for its own cluster alone where multi-cluster services are on', () => {
+  const mesh = new TestMesh({ mesh: { multiclusterServices: true } });
+  mesh.apply([db(GLOBAL), own]);
+  mesh.apply([remote], EAST);
+  mesh.apply([slice(['10.3.0.7'])], 'west');
+  connect(mesh);
   expect(seen(mesh)).toEqual([['10.1.0.7', '10.2.0.7', '10.2.0.8']]);
 });

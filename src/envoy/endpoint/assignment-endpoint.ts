@@ -21,7 +21,7 @@ export interface EncodedEndpoint {
   readonly weight: number;
   /** Whether the address is valid in an assignment: an IP, or the path of a unix socket. */
   readonly sendable: boolean;
-  /** The endpoint came from a Kubernetes slice or Pod: an address serves a port once, whatever slices say. */
+  /** The endpoint came from a Kubernetes slice or Pod: in a network, an address serves a port once. */
   readonly fromSlice: boolean;
   readonly plain: Uint8Array;
   /** With the mark that selects mutual TLS; the same memory as `plain` if the peer has none. */

@@ -9,7 +9,7 @@ import { isDraining } from '../../model/endpoint.ts';
 import type { EncodedEndpoint } from './assignment-endpoint.ts';
 import { groupByLocality, type LocalityGroup, partsOf, placeGroups } from '../../model/locality-groups.ts';
 import { localityPlan } from '../../model/locality.ts';
-import type { MtlsUse } from '../../model/policy-resolution.ts';
+import { type MtlsUse, usesMtls } from '../../model/policy-resolution.ts';
 import { BackwardWriter } from '../encode/wire.ts';
 import { type Horizon, splitHorizon } from './split-horizon.ts';
 
@@ -40,6 +40,11 @@ export interface AssignmentInput {
    * The gateways of other networks, by network; see {@link splitHorizon}. Absent: all endpoints are reached directly.
    */
   readonly horizon?: Horizon | undefined;
+  /**
+   * For AUTO_PASSTHROUGH servers, which cannot tell what they forward: only endpoints that terminate mutual TLS, and
+   * none by way of another gateway, which could send connections back.
+   */
+  readonly forwards?: boolean;
 }
 
 /** The bytes of a ClusterLoadAssignment, and whether requests may go anywhere. */
@@ -105,19 +110,15 @@ function oneAfterTheOther(
 
 function reachable(
   endpoints: readonly EncodedEndpoint[],
-  { topology, horizon, mtls }: AssignmentInput,
+  { topology, horizon, mtls, forwards = false }: AssignmentInput,
 ): readonly EncodedEndpoint[] {
-  return horizon === undefined || topology === undefined
-    ? endpoints.filter(({ sendable }) => sendable)
-    : splitHorizon(endpoints, topology, horizon, (endpoint) => isMarked(endpoint, mtls) && isReady(endpoint));
+  if (horizon === undefined || topology === undefined) return endpoints.filter(({ sendable }) => sendable);
+  const passes = (endpoint: EncodedEndpoint): boolean => !forwards && isMarked(endpoint, mtls) && isReady(endpoint);
+  return splitHorizon(endpoints, topology, horizon, passes);
 }
 
 function isReady({ health }: EncodedEndpoint): boolean {
   return health === undefined || health === 'Healthy';
-}
-
-function usesMtls({ disablesMtls }: EncodedEndpoint, mtls: MtlsUse): boolean {
-  return mtls === 'always' || (mtls === 'auto' && !disablesMtls);
 }
 
 /** Whether connections to the endpoint use mutual TLS, by whose SNI a gateway knows where they lead. */
@@ -151,6 +152,7 @@ function selectEndpoints(input: AssignmentInput): readonly EncodedEndpoint[] {
   const sharedBy = service.nodeLocal ? [] : input.sharedBy;
   return endpoints.filter(
     (endpoint) =>
+      (input.forwards !== true || isMarked(endpoint, input.mtls)) &&
       (endpoint.sendable || endpoint.address === '') &&
       endpoint.health !== 'Terminating' &&
       (unhealthy || endpoint.health !== 'UnHealthy') &&
@@ -159,7 +161,9 @@ function selectEndpoints(input: AssignmentInput): readonly EncodedEndpoint[] {
       (sharedBy === undefined ||
         topology === undefined ||
         endpoint.cluster === topology.cluster ||
-        sharedBy.includes(endpoint.cluster)) &&
+        sharedBy.includes(endpoint.cluster) ||
+        // They are there because their Service is annotated as global.
+        (endpoint.viaClusterMesh && !service.nodeLocal)) &&
       (!service.nodeLocal || topology === undefined || endpoint.nodeName === topology.nodeName),
   );
 }

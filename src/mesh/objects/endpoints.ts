@@ -265,13 +265,13 @@ function originOf(key: string, object: KubernetesObject): ObjectRef {
   return ref;
 }
 
-/** An address serves a port once, whatever the slices say. */
+/** In a network, an address serves a port once, whatever the slices say. */
 function groupByPort(endpoints: readonly EncodedEndpoint[]): Map<string, readonly EncodedEndpoint[]> {
   const byPort = new Map<string, EncodedEndpoint[]>();
   const seen = new Set<string>();
   for (const endpoint of endpoints) {
     if (endpoint.fromSlice) {
-      const identity = `${endpoint.portName}|${endpoint.address}`;
+      const identity = `${endpoint.portName}|${endpoint.address}|${endpoint.network}`;
       if (seen.has(identity)) continue;
       seen.add(identity);
     }

@@ -14,7 +14,7 @@ import type { TopologyNeeds } from '../../model/locality.ts';
 import { selects } from '../../model/labels.ts';
 import { failoverLabels, resolvePolicy } from '../../model/policy-resolution.ts';
 import { wholeObjects } from '../../model/provenance.ts';
-import { type MeshService, isDns, outboundCluster } from '../../model/service.ts';
+import { type MeshService, isDns, outboundCluster, sniCluster } from '../../model/service.ts';
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import { type AssignmentStep, type PlacedAssignment, stepsOf } from './assignment-steps.ts';
 import type { EndpointGroup } from '../objects/endpoints.ts';
@@ -64,7 +64,7 @@ export function declareAssignments(
 ): AssignmentSets {
   const demands = declareDemands(graph, 'assignment set', sources, {
     keyOf: assignmentSetKey,
-    clientOf: ({ view }) => view.traits.agent,
+    clientOf,
   });
   const needs = graph.derive('assignment needs', demands, (key, demand, read, emit: Emit<TopologyNeeds>) => {
     const found = assignmentsOf(demand, undefined, read, deps, topologies)?.assignments ?? [];
@@ -112,10 +112,17 @@ const stepKey = (set: string, { id }: AssignmentStep): string => `${set}#${id}`;
 const setOfKey = (key: string): string => key.slice(0, key.lastIndexOf('#'));
 
 const assignmentSetKey = (view: ServiceView, port: string): string =>
-  [view.service, view.rule, Number(view.view.traits.agent), port].join('|');
+  [view.service, view.rule, clientOf(view), port].join('|');
 
-/** `client`: whether it has an agent. */
-type AssignmentDemand = Demand<boolean>;
+/** Whether clients have an agent, and so certificates; or forward what has mutual TLS already. */
+type AssignmentClient = 'plain' | 'agent' | 'forwards';
+
+type AssignmentDemand = Demand<AssignmentClient>;
+
+function clientOf({ view, forwards = false }: ServiceView): AssignmentClient {
+  if (forwards) return 'forwards';
+  return view.traits.agent ? 'agent' : 'plain';
+}
 
 function foundFor(
   demand: AssignmentDemand,
@@ -157,6 +164,7 @@ function assignmentsOf(
   const settings = settingOf(read, deps.settings.clusters);
   const sharedBy = sharedClusters(service, read, deps);
   const endpoints = group?.byPort.get(port.name) ?? [];
+  const forwards = demand.client === 'forwards';
   const horizon = horizonOf(demand.service, read, deps, topologies);
   const network = horizon === undefined ? {} : { network: true };
   const localities = new Set(endpoints.map(({ locality }) => locality)).size;
@@ -173,12 +181,13 @@ function assignmentsOf(
         service,
         settings,
         sharedBy,
-        clusterName: outboundCluster(port.number, subset?.name ?? '', service.host),
+        clusterName: (forwards ? sniCluster : outboundCluster)(port.number, subset?.name ?? '', service.host),
+        forwards,
         policy,
         endpoints,
         horizon,
         subsetLabels: subset?.labels ?? {},
-        mtls: demand.client ? mtlsUse(rule, port.number, subset) : ('never' as const),
+        mtls: demand.client === 'plain' ? ('never' as const) : mtlsUse(rule, port.number, subset),
       };
       return {
         input,

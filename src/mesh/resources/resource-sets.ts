@@ -88,7 +88,11 @@ export interface RuledPort {
 }
 
 /** The port, as seen by the clients that need it. */
-export function ruledPortOf(demand: Demand<unknown>, read: Reader, deps: ClusterDeps): RuledPort | undefined {
+export function ruledPortOf(
+  demand: Demand<unknown>,
+  read: Reader,
+  deps: Pick<ClusterDeps, 'services' | 'rules'>,
+): RuledPort | undefined {
   const service = read.get(deps.services.services, demand.service);
   const port = service?.ports.find((own) => String(own.number) === demand.port && own.protocol !== 'UDP');
   if (service === undefined || port === undefined) return undefined;
