@@ -16,19 +16,17 @@ export interface SharedEndpointsDeps {
 /**
  * The clusters whose endpoints of a service are for proxies of every cluster; those of others are for their own proxies.
  * Undefined: all. The mesh config decides (`clusterLocal`, of the most specific setting for the host). With multi-cluster
- * services, a Service is for its own cluster unless that says otherwise, and only exported ones ever leave it; or those
- * that Cilium's annotations make global.
+ * services, a Service is for its own cluster unless that says otherwise, and only exported ones ever leave it.
  */
 export function sharedClusters(
-  { host, registry, namespace, name, affinity }: MeshService,
+  { host, registry, namespace, name }: MeshService,
   read: Reader,
   { inputs, settings, services }: SharedEndpointsDeps,
 ): readonly string[] | undefined {
   const { clusterLocalHosts } = settingOf(read, settings.visibility);
   const isLocal = clusterLocalHosts.find((setting) => hostsMatch(setting.host, host))?.clusterLocal;
   if (isLocal === true) return [];
-  if (registry !== 'Kubernetes' || isClusterSetHost(host) || affinity !== undefined) return undefined;
-  if (!isOn(read, inputs)) return undefined;
+  if (registry !== 'Kubernetes' || isClusterSetHost(host) || !isOn(read, inputs)) return undefined;
   if (isLocal === undefined) return [];
   return read.get(services.exports.services, `${namespace}/${name}`)?.clusters ?? [];
 }

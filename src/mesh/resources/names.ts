@@ -140,7 +140,9 @@ function hostsOf({ service: key, traits }: NameUse, read: Reader, deps: NameDeps
     const endpoints = read.group(deps.endpoints.byService, key).flatMap(({ value }) => value.endpoints);
     return shared === undefined
       ? endpoints
-      : endpoints.filter(({ cluster }) => cluster === own || shared.includes(cluster));
+      : endpoints.filter(
+          ({ cluster, viaClusterMesh }) => cluster === own || viaClusterMesh === true || shared.includes(cluster),
+        );
   };
   return namedHosts(service, all, traits);
 }
