@@ -27,6 +27,8 @@ export interface DebugSources {
   readonly clusters: () => Iterable<object>;
   /** The networks that have gateways, and those. */
   readonly networks: () => Iterable<object>;
+  /** In Istio's JSON. */
+  readonly multiclusterServices: () => Iterable<object>;
   /** The last commits, the newest first. */
   readonly commits: () => Iterable<object>;
   /** Records this process for this long; undefined: a recording is under way. */
@@ -67,6 +69,7 @@ export function debugPages(sources: DebugSources): DebugPages {
     status,
     clusters,
     networks,
+    multiclusterServices,
     commits,
     locate,
   } = sources;
@@ -111,6 +114,13 @@ export function debugPages(sources: DebugSources): DebugPages {
     ['edsz', { help: 'the endpoints that the proxy proxyID= is given', show: (query) => dump(query, ['eds']) }],
     ['clusterz', { help: 'clusters that objects come from', show: () => jsonArrayAnswer(clusters()) }],
     ['networkz', { help: 'networks that have gateways, and where these are', show: () => jsonArrayAnswer(networks()) }],
+    [
+      'mcsz',
+      {
+        help: 'ServiceExports and ServiceImports of all clusters',
+        show: () => jsonArrayAnswer(multiclusterServices()),
+      },
+    ],
     ['registryz', { help: 'hosts of the mesh', show: () => jsonArrayAnswer(services()) }],
     ['endpointShardz', { help: 'endpoints of the mesh, by host', show: () => jsonObjectAnswer(endpoints()) }],
     ['endpointz', { help: 'the same as endpointShardz', show: () => jsonObjectAnswer(endpoints()) }],
