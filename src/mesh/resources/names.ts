@@ -140,7 +140,9 @@ function hostsOf({ service: key, traits }: NameUse, read: Reader, deps: NameDeps
     const endpoints = read.group(deps.endpoints.byService, key).flatMap(({ value }) => value.endpoints);
     return shared === undefined
       ? endpoints
-      : endpoints.filter(({ cluster }) => cluster === own || shared.includes(cluster));
+      : endpoints.filter(
+          ({ cluster, viaClusterMesh }) => cluster === own || shared.includes(cluster) || viaClusterMesh === true,
+        );
   };
   return namedHosts(service, all, traits);
 }
