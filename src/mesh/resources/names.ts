@@ -9,12 +9,16 @@ import type { Traits } from '../../model/traits.ts';
 import { namedHosts } from '../../settle/named-hosts.ts';
 import type { NameDemand, NameForm } from '../clients/name-demand.ts';
 import type { Views } from '../clients/views.ts';
+import { type Inputs, optionsOf } from '../inputs.ts';
 import { namesList, tableList } from '../lists.ts';
 import type { ServiceEndpoints } from '../objects/endpoints.ts';
+import type { Networks } from '../objects/networks.ts';
 import type { Services } from '../objects/services.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 
 export interface NameDeps {
+  readonly inputs: Inputs;
+  readonly networks: Networks;
   readonly services: Services;
   readonly endpoints: ServiceEndpoints;
   readonly views: Views;
@@ -132,13 +136,14 @@ function setOf({ service, traits: { ipFamily, dnsCapture, cluster } }: NameUse):
 function hostsOf(
   { service: key, traits }: NameUse,
   read: Reader,
-  { services, endpoints }: NameDeps,
+  { inputs, networks, services, endpoints }: NameDeps,
 ): readonly NamedHost[] {
   const service = read.get(services.services, key);
   if (service === undefined) return [];
   const all = () =>
     isHeadless(service) ? read.group(endpoints.byService, key).flatMap(({ value }) => value.endpoints) : [];
-  return namedHosts(service, all, traits);
+  const cluster = traits.cluster || optionsOf(read, inputs).clusterId;
+  return namedHosts(service, all, { traits, cluster, network: networks.ofCluster(read, cluster) });
 }
 
 const samePiece = (a: TablePiece, b: TablePiece): boolean => a.view === b.view && samePart(a.part, b.part);
