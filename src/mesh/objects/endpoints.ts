@@ -81,7 +81,12 @@ export function declareEndpoints(
   const { objects } = inputs;
   const hostOf = (read: Reader, namespace: string, name: string) =>
     `${namespace}/${name}.${namespace}.svc.${optionsOf(read, inputs).domainSuffix}`;
-  const asExported = (read: Reader, source: string, namespace: string, name: string): Pick<EndpointList, 'exportedAs'> =>
+  const asExported = (
+    read: Reader,
+    source: string,
+    namespace: string,
+    name: string,
+  ): Pick<EndpointList, 'exportedAs'> =>
     isOn(read, inputs) && read.get(services.exports.marks, objectKey(source, namespace, name)) === true
       ? { exportedAs: `${namespace}/${name}.${namespace}.svc.${clusterSetDomain}` }
       : {};

@@ -13,10 +13,12 @@ import type { Views } from '../clients/views.ts';
 import { optionsOf } from '../inputs.ts';
 import { namesList, tableList } from '../lists.ts';
 import type { ServiceEndpoints } from '../objects/endpoints.ts';
+import type { Networks } from '../objects/networks.ts';
 import { type SharedEndpointsDeps, sharedClusters } from '../objects/shared-endpoints.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 
 export interface NameDeps extends SharedEndpointsDeps {
+  readonly networks: Networks;
   readonly endpoints: ServiceEndpoints;
   readonly views: Views;
 }
@@ -131,20 +133,21 @@ function setOf({ service, traits: { ipFamily, dnsCapture, cluster } }: NameUse):
 }
 
 function hostsOf({ service: key, traits }: NameUse, read: Reader, deps: NameDeps): readonly NamedHost[] {
-  const service = read.get(deps.services.services, key);
+  const { networks, services, endpoints } = deps;
+  const service = read.get(services.services, key);
   if (service === undefined) return [];
+  const own = traits.cluster || optionsOf(read, deps.inputs).clusterId;
   const all = (): readonly Endpoint[] => {
     if (!isHeadless(service)) return [];
     const shared = sharedClusters(service, read, deps);
-    const own = traits.cluster || optionsOf(read, deps.inputs).clusterId;
-    const endpoints = read.group(deps.endpoints.byService, key).flatMap(({ value }) => value.endpoints);
+    const found = read.group(endpoints.byService, key).flatMap(({ value }) => value.endpoints);
     return shared === undefined
-      ? endpoints
-      : endpoints.filter(
+      ? found
+      : found.filter(
           ({ cluster, viaClusterMesh }) => cluster === own || shared.includes(cluster) || viaClusterMesh === true,
         );
   };
-  return namedHosts(service, all, traits);
+  return namedHosts(service, all, { traits, cluster: own, network: networks.ofCluster(read, own) });
 }
 
 const samePiece = (a: TablePiece, b: TablePiece): boolean => a.view === b.view && samePart(a.part, b.part);
