@@ -7,14 +7,17 @@ import type { NamedHost } from '../../model/named-host.ts';
 import { isHeadless } from '../../model/service.ts';
 import type { Traits } from '../../model/traits.ts';
 import { namedHosts } from '../../settle/named-hosts.ts';
+import { type Inputs, optionsOf } from '../inputs.ts';
 import type { NameDemand, NameForm } from '../clients/name-demand.ts';
 import type { Views } from '../clients/views.ts';
 import { namesList, tableList } from '../lists.ts';
 import type { ServiceEndpoints } from '../objects/endpoints.ts';
+import { isLeftToServices } from '../objects/service-names.ts';
 import type { Services } from '../objects/services.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 
 export interface NameDeps {
+  readonly inputs: Inputs;
   readonly services: Services;
   readonly endpoints: ServiceEndpoints;
   readonly views: Views;
@@ -46,7 +49,9 @@ export function declareNames(graph: Graph, demand: NameDemand, deps: NameDeps): 
     const { ipFamily, dnsCapture, cluster } = view.traits;
     // If several egress listeners import a service, its names are in the list of the first.
     if (!isFirst) return;
-    for (const form of read.get(demand.views, view.key) ?? [])
+    const asked = read.get(demand.views, view.key);
+    if (asked === undefined || isOthers(service, view.client, read, deps)) return;
+    for (const form of asked)
       emit(`${form} ${key}`, { form, list, view: view.key, service, traits: { ipFamily, dnsCapture, cluster } });
   });
   const byService = (form: NameForm) =>
@@ -122,6 +127,12 @@ function declareTables(
     },
     sameMember,
   );
+}
+
+/** @param key `namespace/host` */
+function isOthers(key: string, client: string, read: Reader, { inputs, services }: NameDeps): boolean {
+  const [namespace = '', host = ''] = key.split('/');
+  return isLeftToServices({ host, namespace }, client, optionsOf(read, inputs).domainSuffix, read, services);
 }
 
 /** Views that see a service's names alike have one text. */
