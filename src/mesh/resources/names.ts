@@ -14,6 +14,7 @@ import { optionsOf } from '../inputs.ts';
 import { namesList, tableList } from '../lists.ts';
 import type { ServiceEndpoints } from '../objects/endpoints.ts';
 import type { Networks } from '../objects/networks.ts';
+import { isLeftToServices } from '../objects/service-names.ts';
 import { type SharedEndpointsDeps, sharedClusters } from '../objects/shared-endpoints.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 
@@ -49,7 +50,9 @@ export function declareNames(graph: Graph, demand: NameDemand, deps: NameDeps): 
     const { ipFamily, dnsCapture, cluster } = view.traits;
     // If several egress listeners import a service, its names are in the list of the first.
     if (!isFirst) return;
-    for (const form of read.get(demand.views, view.key) ?? [])
+    const asked = read.get(demand.views, view.key);
+    if (asked === undefined || isOthers(service, view.client, read, deps)) return;
+    for (const form of asked)
       emit(`${form} ${key}`, { form, list, view: view.key, service, traits: { ipFamily, dnsCapture, cluster } });
   });
   const byService = (form: NameForm) =>
@@ -125,6 +128,12 @@ function declareTables(
     },
     sameMember,
   );
+}
+
+/** @param key `namespace/host` */
+function isOthers(key: string, client: string, read: Reader, { inputs, services }: NameDeps): boolean {
+  const [namespace = '', host = ''] = key.split('/');
+  return isLeftToServices({ host, namespace }, client, optionsOf(read, inputs).domainSuffix, read, services);
 }
 
 /** Views that see a service's names alike have one text. */
