@@ -129,7 +129,7 @@ export function declareEndpoints(
       const endpoints = reconcileEndpointSlice(slice, { ...context, viaClusterMesh: meshed !== undefined });
       const origin = originOf(key, slice);
       const problems = tooMany(endpoints, origin, 'endpoints');
-      const exported = asExported(read, sourceOfKey(key), namespace, name);
+      const exported = meshed === undefined ? asExported(read, source, namespace, name) : {};
       emit(key, { service, ...exported, endpoints, origins: [origin], problems });
     },
   );
