@@ -85,6 +85,16 @@ module.exports = {
     },
     // Other clusters that objects come from.
     only('clusters', 'clusters/', ['clusters/', 'api/', 'yaml/document\\.ts$', '(backoff|clock)\\.ts$']),
+    // Cilium's ClusterMesh: formats, readers and the exporter.
+    only('clustermesh', 'clustermesh/', [
+      'clustermesh/',
+      'etcd/',
+      'api/',
+      'model/',
+      'yaml/document\\.ts$',
+      'clusters/connection\\.ts$',
+      '(backoff|clock)\\.ts$',
+    ]),
     // What the API server asks before it stores an object.
     only('webhooks', 'webhooks/', [
       'webhooks/',
