@@ -85,6 +85,8 @@ module.exports = {
     },
     // Other clusters that objects come from.
     only('clusters', 'clusters/', ['clusters/', 'api/', 'yaml/document\\.ts$', '(backoff|clock)\\.ts$']),
+    // An etcd that is not ours: it knows nothing of clusters.
+    only('etcd', 'etcd/', ['etcd/', '(backoff|clock)\\.ts$']),
     // What the API server asks before it stores an object.
     only('webhooks', 'webhooks/', [
       'webhooks/',
