@@ -11,6 +11,8 @@ export type EtcdReason =
   | 'Timeout'
   /** By etcd: the user that the client certificate names may not do this. */
   | 'PermissionDenied'
+  /** There is no such lease. */
+  | 'NotFound'
   /** The revision that was asked for is no longer kept. */
   | 'Compacted'
   /** A message is longer than any that is read. */
@@ -23,8 +25,8 @@ export type EtcdReason =
   | 'WentBack'
   /** Anything else that etcd says. */
   | 'Refused'
-  /** What was to take the keys has thrown. */
-  | 'SinkFailed'
+  /** What was to take an answer has thrown: a bug. */
+  | 'InternalError'
   /** By this side. */
   | 'Closed';
 
@@ -44,6 +46,7 @@ const reasons: Readonly<Partial<Record<status, EtcdReason>>> = {
   [status.DEADLINE_EXCEEDED]: 'Timeout',
   [status.PERMISSION_DENIED]: 'PermissionDenied',
   [status.UNAUTHENTICATED]: 'PermissionDenied',
+  [status.NOT_FOUND]: 'NotFound',
   [status.OUT_OF_RANGE]: 'Compacted',
 };
 
@@ -54,10 +57,10 @@ export function errorOfCall(error: ServiceError): EtcdError {
   return new EtcdError(isTooLarge ? 'TooLarge' : (reasons[code] ?? 'Refused'), printable(details), error);
 }
 
-/** Bugs in what handles a message end the stream, not the process. */
+/** Of anything that was thrown. */
 export function errorOf(cause: unknown): EtcdError {
   if (cause instanceof EtcdError) return cause;
-  return new EtcdError('Malformed', printable(cause instanceof Error ? cause.message : String(cause)), cause);
+  return new EtcdError('InternalError', printable(cause instanceof Error ? cause.message : String(cause)), cause);
 }
 
 /** A text from a server, for a line of a log or a table, without what gRPC's Go library puts before some of them. */

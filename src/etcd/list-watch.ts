@@ -1,7 +1,7 @@
 import { Backoff } from '../backoff.ts';
 import { type Clock, sleep } from '../clock.ts';
 import type { EtcdConnection } from './connection.ts';
-import { EtcdError, errorOf } from './error.ts';
+import { type EtcdError, errorOf } from './error.ts';
 import { isWithin, type KeyRange } from './keys.ts';
 import { list } from './list.ts';
 import { DELETE, type Event, type KeyValue } from './messages.ts';
@@ -124,6 +124,7 @@ export class ListWatch {
     this.#isCurrent = false;
   }
 
+  /** A sink that throws is told everything again. */
   async #list(connection: EtcdConnection, signal: AbortSignal): Promise<bigint> {
     const { keys, sink, mostKeys, pageSize = PAGE_SIZE } = this.#options;
     const entries: KeyValue[] = [];
@@ -157,7 +158,7 @@ export class ListWatch {
     });
     for (const key of unread) if (this.#known.has(key)) found.set(key, 0);
     if (isFull() && strays === 0) beyond += Math.max(0, count - entries.length - unread.size - beyond);
-    deliver(() => sink.replace(entries, unread));
+    sink.replace(entries, unread);
     [this.#known, this.#bytes, this.#unread, this.#beyond] = [found, bytes, unread, beyond];
     this.#counts.lists++;
     this.#counts.strays += strays;
@@ -211,7 +212,7 @@ export class ListWatch {
     const before = this.#known.get(kv.key);
     if (type === DELETE) {
       if (before === undefined) return;
-      deliver(() => sink.delete(kv.key));
+      sink.delete(kv.key);
       this.#known.delete(kv.key);
       this.#bytes -= before;
       return;
@@ -221,7 +222,7 @@ export class ListWatch {
       this.#beyond++;
       return;
     }
-    deliver(() => sink.upsert(kv));
+    sink.upsert(kv);
     this.#known.set(kv.key, sizeOf(kv));
     this.#bytes = bytes;
   }
@@ -229,13 +230,4 @@ export class ListWatch {
 
 function sizeOf({ key, value }: KeyValue): number {
   return key.length + value.length;
-}
-
-/** A sink that throws is a bug here; what it did not take is delivered again with the next list. */
-function deliver(tell: () => void): void {
-  try {
-    tell();
-  } catch (cause) {
-    throw new EtcdError('SinkFailed', cause instanceof Error ? cause.message : String(cause), cause);
-  }
 }
