@@ -85,6 +85,8 @@ module.exports = {
     },
     // Other clusters that objects come from.
     only('clusters', 'clusters/', ['clusters/', 'api/', 'yaml/document\\.ts$', '(backoff|clock)\\.ts$']),
+    // An etcd that is not ours: it knows nothing of clusters.
+    only('etcd', 'etcd/', ['etcd/', '(backoff|clock)\\.ts$']),
     // Cilium's ClusterMesh: formats, readers and the exporter.
     only('clustermesh', 'clustermesh/', [
       'clustermesh/',
@@ -93,7 +95,7 @@ module.exports = {
       'model/',
       'yaml/document\\.ts$',
       'clusters/connection\\.ts$',
-      '(backoff|clock)\\.ts$',
+      '(backoff|clock|doubt)\\.ts$',
     ]),
     // What the API server asks before it stores an object.
     only('webhooks', 'webhooks/', [
@@ -114,7 +116,7 @@ module.exports = {
       'yaml/',
       'directory/lines\\.ts$',
     ]),
-    only('kube', 'kube/', ['kube/', 'api/', 'cache/', '(backoff|clock)\\.ts$']),
+    only('kube', 'kube/', ['kube/', 'api/', 'cache/', '(backoff|clock|doubt)\\.ts$']),
     only('directory', 'directory/', ['directory/', 'api/', 'cache/', 'yaml/']),
     only('mesh', 'mesh', [
       'mesh',
