@@ -1,0 +1,233 @@
+import { Backoff } from '../backoff.ts';
+import { type Clock, sleep } from '../clock.ts';
+import type { EtcdConnection } from './connection.ts';
+import { type EtcdError, errorOf } from './error.ts';
+import { isWithin, type KeyRange } from './keys.ts';
+import { list } from './list.ts';
+import { DELETE, type Event, type KeyValue } from './messages.ts';
+import { watch } from './watch.ts';
+
+/** Receives keys and their values. All calls are synchronous. */
+export interface ListWatchSink {
+  /**
+   * All existing keys: called after each complete list, never with part of one.
+   * @param unread keys that exist with values that are too long to be read. They stay as they were.
+   */
+  replace(entries: readonly KeyValue[], unread: ReadonlySet<string>): void;
+  upsert(entry: KeyValue): void;
+  delete(key: string): void;
+}
+
+export interface ListWatchOptions {
+  readonly keys: KeyRange;
+  readonly sink: ListWatchSink;
+  /** Keys that are delivered; more are counted, and not kept. */
+  readonly mostKeys: number;
+  /** Of the keys and values of those that are delivered, together. */
+  readonly mostBytes: number;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly pageSize?: number;
+}
+
+export interface ListWatchStats {
+  /** It was listed once. */
+  readonly synced: boolean;
+  /** It was listed over the connection that is there now. */
+  readonly current: boolean;
+  /** Why the last request failed; absent if it has worked since. */
+  readonly trouble?: EtcdError;
+  readonly keys: number;
+  readonly bytes: number;
+  readonly lists: number;
+  readonly watches: number;
+  readonly events: number;
+  readonly errors: number;
+  /** Keys outside the range that were asked for. They are dropped. */
+  readonly strays: number;
+  /** Keys whose values are too long to be read. */
+  readonly unread: number;
+  /** Keys, and changes of keys, that were too many. */
+  readonly beyond: number;
+}
+
+/** As Cilium's clients have it. */
+const PAGE_SIZE = 256;
+const FIRST_DELAY = 50;
+const LONGEST_DELAY = 60_000;
+/** Milliseconds for which a watch must be open to count as working. */
+const WORKS_AFTER = 5_000;
+/** Milliseconds after which those that were too many are looked for again. */
+const RECOUNT_AFTER = 300_000;
+
+/**
+ * Keeps one range of keys in sync with etcd: list, watch from there, resume where the watch ended, list again if that is
+ * not possible. It can be run over one connection after the other: the first list over each tells the sink everything.
+ */
+export class ListWatch {
+  readonly #options: ListWatchOptions;
+  readonly #backoff: Backoff;
+  /** What the sink was told: key -> bytes. */
+  #known = new Map<string, number>();
+  #bytes = 0;
+  #unread = new Set<string>();
+  #beyond = 0;
+  #isCurrent = false;
+  #isSynced = false;
+  #trouble: EtcdError | undefined;
+  readonly #synced = Promise.withResolvers<void>();
+  readonly #counts = { lists: 0, watches: 0, events: 0, errors: 0, strays: 0 };
+
+  constructor(options: ListWatchOptions) {
+    this.#options = options;
+    this.#backoff = new Backoff({ base: FIRST_DELAY, cap: LONGEST_DELAY, random: options.random });
+  }
+
+  /** Resolves once the range was listed. */
+  get whenSynced(): Promise<void> {
+    return this.#synced.promise;
+  }
+
+  stats(): ListWatchStats {
+    return {
+      ...this.#counts,
+      synced: this.#isSynced,
+      current: this.#isCurrent,
+      ...(this.#trouble && { trouble: this.#trouble }),
+      keys: this.#known.size,
+      bytes: this.#bytes,
+      unread: this.#unread.size,
+      beyond: this.#beyond,
+    };
+  }
+
+  /** Resolves when the signal fires or the connection ends. */
+  async run(connection: EtcdConnection, { signal }: { readonly signal: AbortSignal }): Promise<void> {
+    const { clock } = this.#options;
+    this.#isCurrent = false;
+    this.#backoff.reset();
+    /** What was delivered is the store at this revision; undefined: it must be listed. */
+    let revision: bigint | undefined;
+    const isOver = (): boolean => signal.aborted || connection.failure !== undefined;
+    while (!isOver()) {
+      try {
+        revision ??= await this.#list(connection, signal);
+        revision = await this.#watch(connection, revision, signal);
+      } catch (cause) {
+        if (isOver()) break;
+        this.#counts.errors++;
+        this.#trouble = errorOf(cause);
+        revision = undefined;
+      }
+      await sleep(clock, this.#backoff.next(), { signal });
+    }
+    this.#isCurrent = false;
+  }
+
+  /** A sink that throws is told everything again. */
+  async #list(connection: EtcdConnection, signal: AbortSignal): Promise<bigint> {
+    const { keys, sink, mostKeys, pageSize = PAGE_SIZE } = this.#options;
+    const entries: KeyValue[] = [];
+    const found = new Map<string, number>();
+    const unread = new Set<string>();
+    let [bytes, beyond, strays] = [0, 0, 0];
+    const isFull = (): boolean => entries.length + unread.size + beyond >= mostKeys;
+    const { revision, count } = await list({
+      ...{ connection, keys, pageSize, signal },
+      onEntry: (entry) => {
+        // They are in order: all others are outside, too.
+        if (!isWithin(entry.key, keys)) {
+          strays++;
+          return false;
+        }
+        if (isFull()) return false;
+        const size = sizeOf(entry);
+        if (bytes + size > this.#options.mostBytes) beyond++;
+        else {
+          bytes += size;
+          found.set(entry.key, size);
+          entries.push(entry);
+        }
+        return true;
+      },
+      onTooLarge: (key) => {
+        if (!isWithin(key, keys) || isFull()) return false;
+        unread.add(key);
+        return true;
+      },
+    });
+    for (const key of unread) if (this.#known.has(key)) found.set(key, 0);
+    if (isFull() && strays === 0) beyond += Math.max(0, count - entries.length - unread.size - beyond);
+    sink.replace(entries, unread);
+    [this.#known, this.#bytes, this.#unread, this.#beyond] = [found, bytes, unread, beyond];
+    this.#counts.lists++;
+    this.#counts.strays += strays;
+    this.#isCurrent = this.#isSynced = true;
+    this.#synced.resolve();
+    return revision;
+  }
+
+  /** What to go on from; undefined: it must be listed. */
+  async #watch(connection: EtcdConnection, since: bigint, signal: AbortSignal): Promise<bigint | undefined> {
+    const { keys, clock } = this.#options;
+    let revision = since;
+    this.#counts.watches++;
+    const timers: (() => void)[] = [];
+    const again = new AbortController();
+    const abort = (): void => again.abort();
+    signal.addEventListener('abort', abort, { once: true });
+    if (this.#beyond > 0) timers.push(clock.after(RECOUNT_AFTER, abort));
+    try {
+      await watch({
+        ...{ connection, keys, clock, signal: again.signal },
+        from: since + 1n,
+        onOpen: () => {
+          this.#trouble = undefined;
+          timers.push(clock.after(WORKS_AFTER, () => this.#backoff.reset()));
+        },
+        onEvents: (events, isWhole) => {
+          for (const event of events) this.#apply(event);
+          const last = events.at(-1)?.kv?.modRevision ?? 0n;
+          if (isWhole && last > revision) revision = last;
+        },
+      });
+      return revision;
+    } catch (error) {
+      if (again.signal.aborted && !signal.aborted) return undefined;
+      throw error;
+    } finally {
+      timers.forEach((cancel) => cancel());
+      signal.removeEventListener('abort', abort);
+    }
+  }
+
+  #apply({ type, kv }: Event): void {
+    const { keys, sink, mostKeys, mostBytes } = this.#options;
+    this.#counts.events++;
+    if (kv === undefined || !isWithin(kv.key, keys)) {
+      this.#counts.strays++;
+      return;
+    }
+    this.#unread.delete(kv.key);
+    const before = this.#known.get(kv.key);
+    if (type === DELETE) {
+      if (before === undefined) return;
+      sink.delete(kv.key);
+      this.#known.delete(kv.key);
+      this.#bytes -= before;
+      return;
+    }
+    const bytes = this.#bytes - (before ?? 0) + sizeOf(kv);
+    if (bytes > mostBytes || (before === undefined && this.#known.size >= mostKeys)) {
+      this.#beyond++;
+      return;
+    }
+    sink.upsert(kv);
+    this.#known.set(kv.key, sizeOf(kv));
+    this.#bytes = bytes;
+  }
+}
+
+function sizeOf({ key, value }: KeyValue): number {
+  return key.length + value.length;
+}
