@@ -56,12 +56,13 @@ function header(revision: bigint) {
 }
 const kv = (key: string, modRevision: bigint, value = 'v') => ({ key, modRevision, value: Buffer.from(value) });
 
-function follow(more: Partial<ListWatchOptions> = {}): ListWatch {
-  const listWatch = new ListWatch({
+function follow(more: Partial<ListWatchOptions<string>> = {}): ListWatch<string> {
+  const listWatch = new ListWatch<string>({
     ...{ keys: prefixOf('p/'), mostKeys: 10, mostBytes: 1_000, clock, random: () => 1 },
     sink: {
-      replace: (entries) => void log.push(`= ${entries.map(({ key }) => key).join(' ')}`),
-      upsert: ({ key }) => void log.push(`+ ${key}`),
+      read: ({ value }) => Buffer.from(value).toString(),
+      replace: (entries) => void log.push(`= ${[...entries.keys()].join(' ')}`),
+      upsert: (key) => void log.push(`+ ${key}`),
       delete: (key) => void log.push(`- ${key}`),
     },
     ...more,
@@ -184,6 +185,7 @@ test('what a sink did not take is told again', async () => {
   let throws = true;
   const listWatch = follow({
     sink: {
+      read: () => 'v',
       replace: () => undefined,
       upsert() {
         if (throws) throw new Error('a bug');
