@@ -11,6 +11,8 @@ import { watch } from './watch.ts';
 export interface ListWatchSink<T> {
   /** Reads one entry, as soon as it has arrived. */
   read(entry: KeyValue): T;
+  /** Bytes that it takes besides its key and value; absent: none. */
+  sizeOf?(value: T): number;
   /**
    * All existing keys, in their order: called after each complete list, never with part of one.
    * @param unread keys that exist with values that are too long to be read. They stay as they were.
@@ -38,8 +40,8 @@ export interface ListWatchStats {
   readonly synced: boolean;
   /** It was listed over the connection that is there now. */
   readonly current: boolean;
-  /** Why the last request failed; absent if it has worked since. */
-  readonly trouble?: EtcdError;
+  /** Why requests fail, and since when; absent while they work. */
+  readonly trouble?: { readonly error: EtcdError; readonly since: Date };
   readonly keys: number;
   readonly bytes: number;
   readonly lists: number;
@@ -79,7 +81,7 @@ export class ListWatch<T> {
   #listAt = Infinity;
   #isCurrent = false;
   #isSynced = false;
-  #trouble: EtcdError | undefined;
+  #trouble: ListWatchStats['trouble'];
   readonly #synced = Promise.withResolvers<void>();
   readonly #counts = { lists: 0, watches: 0, events: 0, errors: 0, strays: 0 };
 
@@ -121,7 +123,7 @@ export class ListWatch<T> {
       } catch (cause) {
         if (isOver()) break;
         this.#counts.errors++;
-        this.#trouble = errorOf(cause);
+        this.#trouble = { error: errorOf(cause), since: this.#trouble?.since ?? clock.date() };
         revision = undefined;
       }
       await sleep(clock, this.#backoff.next(), { signal });
@@ -131,7 +133,7 @@ export class ListWatch<T> {
 
   /** A sink that throws is told everything again. */
   async #list(connection: EtcdConnection, signal: AbortSignal): Promise<bigint> {
-    const { keys, sink, mostKeys, pageSize = PAGE_SIZE } = this.#options;
+    const { keys, sink, mostKeys, mostBytes, pageSize = PAGE_SIZE } = this.#options;
     const entries = new Map<string, T>();
     const found = new Map<string, number>();
     const unread = new Set<string>();
@@ -146,12 +148,13 @@ export class ListWatch<T> {
           return false;
         }
         if (isFull()) return false;
-        const size = sizeOf(entry);
-        if (bytes + size > this.#options.mostBytes) beyond++;
+        const value = sink.read(entry);
+        const size = this.#sizeOf(entry, value);
+        if (bytes + size > mostBytes) beyond++;
         else {
           bytes += size;
           found.set(entry.key, size);
-          entries.set(entry.key, sink.read(entry));
+          entries.set(entry.key, value);
         }
         return true;
       },
@@ -161,7 +164,12 @@ export class ListWatch<T> {
         return true;
       },
     });
-    for (const key of unread) if (this.#known.has(key)) found.set(key, 0);
+    signal.throwIfAborted();
+    for (const key of unread) {
+      const size = this.#known.get(key) ?? 0;
+      found.set(key, size);
+      bytes += size;
+    }
     if (isFull() && strays === 0) beyond += Math.max(0, count - entries.size - unread.size - beyond);
     const again = sink.replace(entries, unread);
     this.#listAt = this.#options.clock.now() + Math.min(again ?? Infinity, beyond > 0 ? RECOUNT_AFTER : Infinity);
@@ -217,23 +225,25 @@ export class ListWatch<T> {
     this.#unread.delete(kv.key);
     const before = this.#known.get(kv.key);
     if (type === DELETE) {
-      if (before === undefined) return;
+      // The sink may have it from a former connection.
       sink.delete(kv.key);
       this.#known.delete(kv.key);
-      this.#bytes -= before;
+      this.#bytes -= before ?? 0;
       return;
     }
-    const bytes = this.#bytes - (before ?? 0) + sizeOf(kv);
+    const value = sink.read(kv);
+    const size = this.#sizeOf(kv, value);
+    const bytes = this.#bytes - (before ?? 0) + size;
     if (bytes > mostBytes || (before === undefined && this.#known.size >= mostKeys)) {
       this.#beyond++;
       return;
     }
-    sink.upsert(kv.key, sink.read(kv));
-    this.#known.set(kv.key, sizeOf(kv));
+    sink.upsert(kv.key, value);
+    this.#known.set(kv.key, size);
     this.#bytes = bytes;
   }
-}
 
-function sizeOf({ key, value }: KeyValue): number {
-  return key.length + value.length;
+  #sizeOf({ key, value }: KeyValue, read: T): number {
+    return key.length + value.length + (this.#options.sink.sizeOf?.(read) ?? 0);
+  }
 }

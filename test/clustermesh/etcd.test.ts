@@ -121,7 +121,7 @@ withPeers(['etcd'], 'a real etcd with the rights that Cilium grants', () => {
     const stranger = await connectAs('nobody');
     expect(await refusal(ask(stranger, STATE))).toMatch(/^PermissionDenied: /);
     const followed = follow(stranger, STATE);
-    await expect.poll(() => followed.stats().trouble?.reason).toBe('PermissionDenied');
+    await expect.poll(() => followed.stats().trouble?.error.reason).toBe('PermissionDenied');
     expect(followed.stats()).toMatchObject({ synced: false, keys: 0 });
   });
 
