@@ -38,7 +38,7 @@ import { type OpsServers, serveOps } from './ops/servers.ts';
 import { logProblems } from './engine/problem-log.ts';
 import { recordServer } from './record.ts';
 import { replayFile } from './replay.ts';
-import { clustersOfReplicas, statusOfReplicas } from './replica-status.ts';
+import { clustersOfReplicas, identitiesOfReplicas, statusOfReplicas } from './replica-status.ts';
 import { version } from './version.ts';
 import { type WebhookServing, startWebhooks } from './webhook-serving.ts';
 
@@ -52,6 +52,7 @@ export function createProgram(): Program {
     identity: publishedRotation,
     status: statusOfReplicas,
     clusters: clustersOfReplicas,
+    identities: identitiesOfReplicas,
     record: recordServer,
     replay: replayFile,
     release: releaseEndpoints,
@@ -237,7 +238,8 @@ function hasNoStatus({ source, statusWrites, mesh }: Config): (problem: Problem)
   const writes = source.kind === 'kubernetes' && statusWrites;
   return ({ object }) =>
     !writes ||
-    object.source !== mesh.clusterId || kinds.find(({ group, kind }) => group === object.group && kind === object.kind)?.custom !== true;
+    object.source !== mesh.clusterId ||
+    kinds.find(({ group, kind }) => group === object.group && kind === object.kind)?.custom !== true;
 }
 
 /** Serves until the signal fires. */
@@ -286,7 +288,7 @@ function startOps(
     ...(source.figures && { apiServer: source.figures }),
     ...(source.status && { status: source.status }),
     ...(source.leader && { leader: source.leader }),
-    ...(source.remoteClusters && { remoteClusters: source.remoteClusters }),
+    otherClusters: source.otherClusters,
     ...(source.files && { files: source.files }),
     ...(webhooks && { webhooks: webhooks.figures }),
     ...(source.webhookConfigurations && { webhookConfigurations: source.webhookConfigurations }),

@@ -24,7 +24,8 @@ import { keepGenerations } from './cluster-generations.ts';
 import { keepStatuses } from './cluster-statuses.ts';
 import { FairleadOperator } from './kube/operator.ts';
 import { Outages } from './kube/outages.ts';
-import { type RemoteClusters, type RemoteClustersOptions, followRemoteClusters } from './remote-clusters.ts';
+import type { KubeconfigPlace } from './remote-clusters.ts';
+import { type OtherClusters, followOtherClusters } from './other-clusters.ts';
 import { RootCertificates } from './kube/root-certificates.ts';
 import { StatusWriter, type StatusWriterOptions } from './kube/status-writer.ts';
 import { warnOfUnreadKinds } from './kube/unread-kinds.ts';
@@ -47,7 +48,7 @@ export interface ObjectSource {
   readonly figures?: () => ApiServerFigures;
   readonly status?: NonNullable<MetricSources['status']>;
   readonly leader?: () => boolean;
-  readonly remoteClusters?: Pick<RemoteClusters, 'reports' | 'syncTimeouts' | 'events'>;
+  readonly otherClusters: Pick<OtherClusters, 'reports' | 'identitiesOf' | 'syncTimeouts' | 'events'>;
   readonly locate?: (problem: Problem) => string | undefined;
   readonly files?: NonNullable<MetricSources['files']>;
   readonly webhookConfigurations?: NonNullable<MetricSources['webhookConfigurations']>;
@@ -126,22 +127,15 @@ async function directorySource(
     onReports: (_, appeared) => report(appeared),
     signal,
   });
-  const { remoteKubeconfigs } = config;
-  const remote =
-    remoteKubeconfigs === undefined
-      ? undefined
-      : followRemoteClusters({
-          ...remoteOptions(config, engine, log, clock, signal),
-          from: { kind: 'Files', directory: remoteKubeconfigs },
-        });
+  const others = followOtherClusters(config, engine, kubeconfigFiles(config), { log, clock, signal });
   return {
-    ready: remote?.ready ?? Promise.resolve(),
-    waitingFor: () => remote?.waitingFor() ?? [],
+    ready: others.ready,
+    waitingFor: () => others.waitingFor(),
     async end() {
       await directory.ended;
-      await remote?.end();
+      await others.end();
     },
-    ...(remote && { remoteClusters: remote }),
+    otherClusters: others,
     files: () => directory.reports(),
     locate: ({ object, field }) => {
       const place = directory.locate(object, field);
@@ -150,19 +144,8 @@ async function directorySource(
   };
 }
 
-function remoteOptions(
-  { mesh, revision, insecureRemoteClusters }: Config,
-  engine: Engine,
-  log: Logger,
-  clock: Clock,
-  signal: AbortSignal,
-): Omit<RemoteClustersOptions, 'from'> {
-  const { clusterId, rootNamespace } = mesh;
-  return {
-    ...{ engine, clusterId, rootNamespace, ownKinds: kindsToRead(mesh), clock, random: Math.random, log, signal },
-    ...(revision !== undefined && { revision }),
-    rules: { allowInsecure: insecureRemoteClusters },
-  };
+function kubeconfigFiles({ remoteKubeconfigs: directory }: Config): KubeconfigPlace | undefined {
+  return directory === undefined ? undefined : { kind: 'Files', directory };
 }
 
 /** Files have no status to keep automatic addresses in: they follow from all of them together. */
@@ -293,15 +276,10 @@ function clusterSource(
   const report: EventRecorder['report'] = (about) => {
     if (config.statusWrites) events.report(about);
   };
-  const remote = followRemoteClusters({
-    ...remoteOptions(config, engine, log, clock, signal),
-    from:
-      config.remoteKubeconfigs === undefined
-        ? { kind: 'Secrets', api: client, outages, report }
-        : { kind: 'Files', directory: config.remoteKubeconfigs },
-  });
+  const kubeconfigs = kubeconfigFiles(config) ?? { kind: 'Secrets', api: client, outages, report };
+  const others = followOtherClusters(config, engine, kubeconfigs, { log, clock, signal });
   let isRead = false;
-  const ready = Promise.all([operator.whenReady(), remote.ready]).then(async () => {
+  const ready = Promise.all([operator.whenReady(), others.ready]).then(async () => {
     const trouble = await generations.read();
     if (trouble !== undefined && !signal.aborted)
       log.warn(
@@ -318,7 +296,7 @@ function clusterSource(
     ready,
     waitingFor: () => [
       ...operator.waitingFor(),
-      ...remote.waitingFor(),
+      ...others.waitingFor(),
       ...(isRead || generations.isRead ? [] : ['GenerationInForce']),
     ],
     async end() {
@@ -329,13 +307,13 @@ function clusterSource(
       await following;
       await generations.idle();
       await events.idle();
-      await remote.end();
+      await others.end();
       await operator.shutdown();
     },
     figures: () => operator.stats(),
     status: () => writer.stats(),
     leader: () => electors.some((elector) => elector.isLeader()),
-    remoteClusters: remote,
+    otherClusters: others,
     ...(configurations.length > 0 && {
       webhookConfigurations: () => configurations.map(({ name, isRight }) => [name, isRight] as const),
     }),

@@ -12,7 +12,11 @@ export interface RemoteKubeconfigsOptions {
 }
 
 /** Kubeconfigs in files of a directory: the cluster is what the current context calls it, as in Istio. */
-export function followRemoteKubeconfigs({ directory, kubeconfigs, signal }: RemoteKubeconfigsOptions): KubeconfigSource {
+export function followRemoteKubeconfigs({
+  directory,
+  kubeconfigs,
+  signal,
+}: RemoteKubeconfigsOptions): KubeconfigSource {
   const events = { add: 0, update: 0, delete: 0 };
   let former: FolderContent['files'] = new Map();
   const folder = followFolder({
@@ -40,7 +44,10 @@ export function followRemoteKubeconfigs({ directory, kubeconfigs, signal }: Remo
 }
 
 function contentsOf(directory: string, { files, ignored, problem }: FolderContent): readonly OwnerContent[] {
-  const of = (path: string): Pick<OwnerContent, 'owner' | 'created'> => ({ owner: { kind: 'File', path }, created: '' });
+  const of = (path: string): Pick<OwnerContent, 'owner' | 'created'> => ({
+    owner: { kind: 'File', path },
+    created: '',
+  });
   return [
     ...Array.from(files, ([name, text]) => ({ ...of(join(directory, name)), ...kubeconfigIn(text) })),
     ...(problem === undefined

@@ -29,6 +29,8 @@ export interface MeshReaderOptions {
   readonly sink: ObjectSink;
   /** Deliver Services, too: for those that no Service of the own cluster has the name of. */
   readonly importsServices: boolean;
+  /** Is told when it cannot be read any more, or for another reason; and, with nothing, when it can again. */
+  readonly told?: (failure?: string) => void;
   readonly clock: Clock;
   readonly random: () => number;
   /** See `EtcdOptions`. */
@@ -96,6 +98,8 @@ class MeshReader {
   /** When it last showed that it is alive, on the clock. */
   #heardAt: number;
   #failures = 0;
+  /** What keeps it from being read, as far as anybody was told. */
+  #told: string | undefined;
   #lastFailure: (MeshFailure & { readonly at: Date }) | undefined;
   /** Since when there has been no session. */
   #lostAt: Date;
@@ -123,6 +127,7 @@ class MeshReader {
       if (signal.aborted || failure === undefined) break;
       this.#failures++;
       this.#lastFailure = { ...failure, at: clock.date() };
+      this.#tell(printFailure(failure));
       if (clock.now() - began >= WORKS_AFTER) backoff.reset();
       await sleep(clock, backoff.next(), { signal });
     }
@@ -196,10 +201,20 @@ class MeshReader {
     }
   }
 
+  #tell(failure: string | undefined): void {
+    if (failure === this.#told) return;
+    this.#told = failure;
+    this.#options.told?.(failure);
+  }
+
   /** A cluster that has another id now is another cluster: nothing of the former one stays. */
   #admit(cluster: MeshCluster): string | undefined {
-    if (this.#id?.id === cluster.id) return undefined;
+    if (this.#id?.id === cluster.id) {
+      this.#tell(undefined);
+      return undefined;
+    }
     const reserved = this.#options.ids.reserve(cluster);
+    this.#tell('problem' in reserved ? reserved.problem : undefined);
     if ('problem' in reserved) return reserved.problem;
     if (this.#id !== undefined) {
       this.#id.release();

@@ -93,15 +93,16 @@ function pageSources(
     problems: () => [...mesh.problems.byObject.entries()].flatMap(([, found]) => found),
     held: () => heldEndpoints(mesh),
     clusters: () => clustersOf(clusterId, source),
+    identities: (address) => source.otherClusters.identitiesOf(address),
     networks: () => networksOf(mesh),
     ...(source.locate && { locate: source.locate }),
   };
 }
 
-function clustersOf(id: string, { waitingFor, remoteClusters }: ObjectSource): readonly ClusterReport[] {
+function clustersOf(id: string, { waitingFor, otherClusters }: ObjectSource): readonly ClusterReport[] {
   const phase = waitingFor().length === 0 ? 'synced' : 'syncing';
   const own: ClusterReport = { id, secretName: '', syncStatus: phase, kind: 'Kubernetes', phase };
-  return [own, ...(remoteClusters?.reports() ?? [])];
+  return [own, ...otherClusters.reports()];
 }
 
 function* networksOf({ networkGateways, inputs }: Engine['mesh']): Generator<object> {

@@ -66,6 +66,7 @@ const debug = {
       message: 'is odd.',
     },
   ],
+  identities: () => [],
   networks: () => [],
   clusters: () => [{ id: 'east' }],
   held: () => [{ service: 'shop/reviews', address: '10.1.0.1' }],
