@@ -95,6 +95,7 @@ module.exports = {
       'model/',
       'yaml/document\\.ts$',
       'clusters/connection\\.ts$',
+      'directory/watchers\\.ts$',
       '(backoff|clock|doubt)\\.ts$',
     ]),
     // What the API server asks before it stores an object.

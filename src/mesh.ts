@@ -24,6 +24,7 @@ import { declareAuthorizerProblems } from './mesh/findings/authorizers.ts';
 import { declareConflicts } from './mesh/findings/conflicts.ts';
 import { type EndpointList, declareEndpoints } from './mesh/objects/endpoints.ts';
 import type { HeldEndpoints } from './mesh/objects/held-endpoints.ts';
+import type { ExportVerdict } from './mesh/objects/exports.ts';
 import { declareGateways } from './mesh/gateways/gateways.ts';
 import { type Inputs, ONE, declareInputs } from './mesh/inputs.ts';
 import { declareGrpcServers } from './mesh/resources/grpc-servers.ts';
@@ -96,6 +97,10 @@ export interface Mesh {
   onAddressClaims(changed: (claims: ReadonlyMap<string, AddressClaim | undefined>) => void): void;
   /** All of it, by object. */
   readonly addressClaims: Collection<AddressClaim>;
+  /** What ServiceExports mean, by object. */
+  readonly exports: Collection<ExportVerdict>;
+  /** Calls back with what the status of a ServiceExport should say from now on, by object; undefined: it is gone. */
+  onExports(changed: (key: string, verdict: ExportVerdict | undefined) => void): void;
   /** Calls back when namespaces have come, gone or changed. */
   onNamespaces(changed: (names: readonly string[]) => void): void;
   /** Of the mesh config; `cluster.local` before the first commit. */
@@ -200,7 +205,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   };
   const gateways = declareGateways(graph, deps);
   const credentials = declareCredentials(graph, { ...deps, gateways: gateways.models, routers: gateways.routers });
-  const clusters = declareClusters(graph, deps);
+  const clusters = declareClusters(graph, deps, gateways.forwarded);
   const inbounds = declareInbounds(graph, deps);
   const members: readonly Members[] = [
     ...clusters.members,
@@ -222,6 +227,8 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     networks.parsed,
     workloads.parsedEntries,
     services.parsedEntries,
+    services.parsedImports,
+    services.exports.verdicts,
     ...endpoints.lists,
     rules.parsed,
     rules.merged,
@@ -267,6 +274,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     ...members,
     ...names,
     ...nameDemand.lists,
+    ...gateways.lists,
     ...conditions.map(({ verdicts }) => verdicts),
     scopes,
     views.viewLists,
@@ -278,6 +286,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     credentials.wantedAccess,
     inputs.objects.Namespace,
     services.addressClaims,
+    services.exports.verdicts,
     endpoints.held.byService,
   ])
     collection.track();
@@ -304,6 +313,12 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       }, 'address claims');
     },
     addressClaims: services.addressClaims,
+    exports: services.exports.verdicts,
+    onExports(changed) {
+      graph.observe((draft) => {
+        for (const { key, after } of draft.changes(services.exports.verdicts)) changed(key, after);
+      }, 'exports');
+    },
     onNamespaces(changed) {
       graph.observe((draft) => {
         const names = [...draft.changes(inputs.objects.Namespace)].flatMap(({ key }) =>
@@ -366,6 +381,10 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       return world === undefined || 'error' in world ? { roots: [], qualifiers: [] } : world;
     },
     publicationOf: (draft, of) =>
-      publicationOf(draft, { members, scopes, views, worlds, names, nameLists: nameDemand.lists }, of),
+      publicationOf(
+        draft,
+        { members, scopes, views, lists: gateways.lists, worlds, names, nameLists: nameDemand.lists },
+        of,
+      ),
   };
 }

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { kindsToRead } from './api/kinds.ts';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import type { Config, SourceConfig } from './config/config.ts';
@@ -167,6 +168,7 @@ function clusterSource(
     outages,
     hold: () => engine.committer.hold(),
     rootNamespace: config.mesh.rootNamespace,
+    kinds: kindsToRead(config.mesh),
     observed: (kind, namespace, name) => statuses.observed(kind, namespace, name),
   });
   const latest: StatusWriterOptions['latest'] = (kind, namespace, name) => operator.latest(kind, namespace, name);
@@ -264,6 +266,7 @@ function clusterSource(
     engine,
     clusterId: config.mesh.clusterId,
     rootNamespace: config.mesh.rootNamespace,
+    kinds: kindsToRead(config.mesh),
     rules: { allowInsecure: config.insecureRemoteClusters },
     report: (report) => {
       if (config.statusWrites) events.report(report);

@@ -1,7 +1,7 @@
 import { KubeConfig } from '@kubernetes/client-node';
 import type { Secret } from './api/core.ts';
 import { isObject, type Json, textOf } from './api/json.ts';
-import { type KindName, kinds } from './api/kinds.ts';
+import type { Kind, KindName } from './api/kinds.ts';
 import type { KubernetesObject } from './api/object.ts';
 import { deepEqual } from './cache/equal.ts';
 import { type Clock, sleep } from './clock.ts';
@@ -32,6 +32,8 @@ export interface RemoteClustersOptions {
   readonly engine: Pick<Engine, 'clusterSink' | 'serveCluster' | 'committer'>;
   readonly clusterId: string;
   readonly rootNamespace: string;
+  /** What is read of the own cluster. */
+  readonly kinds: readonly Kind<KindName>[];
   readonly rules: KubeconfigRules;
   /** Tells the owner of a Secret. */
   readonly report: EventRecorder['report'];
@@ -58,8 +60,11 @@ export interface RemoteClusters {
 const LABEL = 'istio/multiCluster=true';
 
 const remoteKindNames: ReadonlySet<KindName> = new Set(['Namespace', 'Node', 'Pod', 'Service', 'EndpointSlice']);
+
 /** What is read of another cluster. Configuration is that of the own one. */
-const remoteKinds = kinds.filter(({ name }) => remoteKindNames.has(name));
+function remoteKindsOf({ kinds }: Pick<RemoteClustersOptions, 'kinds'>): readonly Kind<KindName>[] {
+  return kinds.filter(({ name, multicluster }) => remoteKindNames.has(name) || multicluster === true);
+}
 
 /** The clusters that Secrets of the root namespace name: what runs there is of this mesh, too. */
 export function followRemoteClusters(options: RemoteClustersOptions): RemoteClusters {
@@ -68,7 +73,7 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
     start: (id, access, sink, ending) => startReading(id, access, { ...options, sink, signal: ending }),
     sinkOf: (id) => engine.clusterSink(id),
     served: (id, isServed) => engine.serveCluster(id, isServed),
-    kinds: remoteKinds.map(({ name }) => name),
+    kinds: remoteKindsOf(options).map(({ name }) => name),
     hold: () => engine.committer.hold(),
     clock,
     random,
@@ -228,7 +233,7 @@ function startReading(id: string, access: ClusterAccess, options: Reading): Remo
     userAgent: `fairlead/${version}`,
   });
   const reader = new ClusterReader({
-    ...{ api, sink, kinds: remoteKinds, rootNamespace, clock, random, log },
+    ...{ api, sink, kinds: remoteKindsOf(options), rootNamespace, clock, random, log },
     outages: new Outages({ log, clock, signal }),
   });
   return {
@@ -247,12 +252,13 @@ function startReading(id: string, access: ClusterAccess, options: Reading): Remo
 
 /** The trouble of most kinds, and which these are; it began when the last of them was heard. */
 function troubleIn(reader: ClusterReader, clock: Clock): Trouble | undefined {
-  const troubled = Object.entries(reader.stats()).flatMap(([kind, { trouble, stalenessSeconds }]) =>
+  const stats = Object.entries(reader.stats());
+  const troubled = stats.flatMap(([kind, { trouble, stalenessSeconds }]) =>
     trouble === undefined ? [] : [{ kind, trouble, stalenessSeconds }],
   );
   if (troubled.length === 0) return undefined;
   const reasons = [...Map.groupBy(troubled, ({ trouble }) => trouble)].map(([trouble, of]) => {
-    const who = of.length === remoteKinds.length ? '' : `${of.map(({ kind }) => kind).join(', ')}: `;
+    const who = of.length === stats.length ? '' : `${of.map(({ kind }) => kind).join(', ')}: `;
     return `${who}${trouble}${hintFor(trouble)}`;
   });
   const since = clock.date().getTime() - 1_000 * Math.max(...troubled.map(({ stalenessSeconds }) => stalenessSeconds));

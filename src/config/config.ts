@@ -74,6 +74,7 @@ export interface MeshSettings {
   readonly rootNamespace: string;
   readonly clusterId: string;
   readonly clusterAliases: Readonly<Record<string, string>>;
+  readonly multiclusterServices: boolean;
   readonly gatewayScope: 'mesh' | 'namespace';
   readonly defaultProxyNamespace: string;
   readonly defaultProxyType: 'sidecar' | 'router';
@@ -228,6 +229,7 @@ function meshOf(values: Values): MeshSettings {
     rootNamespace: values.one('rootNamespace'),
     clusterId: values.one('clusterId'),
     clusterAliases: values.one('clusterAliases'),
+    multiclusterServices: values.one('multiclusterServices') === 'on',
     gatewayScope: values.one('gatewayScope'),
     defaultProxyNamespace: values.one('defaultProxyNamespace'),
     defaultProxyType: values.one('defaultProxyType'),

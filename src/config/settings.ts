@@ -238,6 +238,12 @@ export const settings = {
     fallbackHelp: 'none',
     parse: aliases,
   },
+  multiclusterServices: {
+    placeholder: 'on|off',
+    help: 'serve HOST.svc.clusterset.local as ServiceExports and ServiceImports say; other hosts of Services lead to the own cluster only, unless the mesh config says otherwise',
+    fallback: 'off',
+    parse: oneOf('on', 'off'),
+  },
   revision: {
     placeholder: 'name',
     help: 'of the kinds of istio.io, use only objects labelled istio.io/rev=NAME or without that label',
@@ -350,6 +356,7 @@ export const meshSettingNames: readonly SettingName[] = [
   'rootNamespace',
   'clusterId',
   'clusterAliases',
+  'multiclusterServices',
   'gatewayScope',
 ];
 /** Settings that say where a cluster is. */

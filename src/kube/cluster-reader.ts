@@ -4,7 +4,8 @@ import type { KubernetesObject } from '../api/object.ts';
 import type { ObjectSink } from '../api/source.ts';
 import type { KubeApi, Query } from './client.ts';
 import type { Clock } from '../clock.ts';
-import { Informer, type InformerStats } from './informer.ts';
+import { Informer } from './informer.ts';
+import type { InformerStats } from './informer-stats.ts';
 import { Interner } from './interner.ts';
 import type { Log } from './log.ts';
 import type { Outages } from './outages.ts';
@@ -17,7 +18,7 @@ export interface ClusterReaderOptions {
   readonly kinds: readonly Kind<KindName>[];
   /** Where the ConfigMap `istio` is. */
   readonly rootNamespace: string;
-  /** The server's copy of a custom object changed, even if only in its status: see {@link ClusterReader.latest}. */
+  /** The server's copy of an object with conditions changed, even if only in its status: see {@link ClusterReader.latest}. */
   readonly observed?: ((kind: KindName, namespace: string, name: string) => void) | undefined;
   /** Holds back what the sink is told from now on until the returned function is called: see {@link Recovery}. */
   readonly hold?: (() => () => void) | undefined;
@@ -95,7 +96,8 @@ export class ClusterReader {
         upsert: (object) => sink.upsert(kind.name, object),
         delete: (object) => sink.delete(kind.name, ...at(object)),
         caughtUp: () => sink.caughtUp?.(kind.name),
-        ...(kind.custom && observed && { touched: (object) => observed(kind.name, ...at(object)) }),
+        ...((kind.custom || kind.isReported === true) &&
+          observed && { touched: (object: KubernetesObject) => observed(kind.name, ...at(object)) }),
       },
       ...(servingKinds.has(kind.name) && { doubtsLists: true }),
       recovery: this.recovery,

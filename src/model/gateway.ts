@@ -162,3 +162,10 @@ export interface GatewayChain {
   /** The Gateway, and the objects that decide where its connections go. */
   readonly origins: readonly ObjectRef[];
 }
+
+/** Where a server with AUTO_PASSTHROUGH forwards the connections with a server name. */
+export interface SniChain {
+  /** In lower case, as Envoy compares it. */
+  readonly serverName: string;
+  readonly target: L4Target;
+}

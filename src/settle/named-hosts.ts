@@ -1,6 +1,7 @@
 import type { Endpoint } from '../model/endpoint.ts';
 import { compareText } from '../model/age.ts';
 import { canonicalAddress, isAddress } from '../model/address.ts';
+import { isClusterSetHost } from '../model/exported-service.ts';
 import type { NamedHost } from '../model/named-host.ts';
 import { type MeshService, addressesIn, isHeadless } from '../model/service.ts';
 import type { Traits } from '../model/traits.ts';
@@ -27,8 +28,12 @@ export function namedHosts(
   });
   if (found.length === 0) return [];
   const pods = new Map<string, string[]>();
-  for (const { hostname, addresses } of found)
-    if (hostname !== undefined) pods.set(hostname, [...(pods.get(hostname) ?? []), ...addresses]);
+  for (const { hostname, cluster, addresses } of found) {
+    if (hostname === undefined) continue;
+    // Clusters may have Pods of the same names.
+    const pod = isClusterSetHost(service.host) ? `${hostname}.${cluster}` : hostname;
+    pods.set(pod, [...(pods.get(pod) ?? []), ...addresses]);
+  }
   return [
     namedHost(
       service,
@@ -48,7 +53,8 @@ function namedHost(
     host: `${prefix}${host}`.toLowerCase(),
     addresses: [...new Set(addresses.filter(isAddress).map(canonicalAddress))].sort(compareText),
     registry,
-    shortName: registry === 'Kubernetes' ? `${prefix}${name}` : '',
+    // Short forms lead to the Service of the cluster itself.
+    shortName: registry === 'Kubernetes' && !isClusterSetHost(host) ? `${prefix}${name}` : '',
     namespace,
   };
 }

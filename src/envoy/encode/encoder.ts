@@ -1,7 +1,7 @@
 import type { EncodedResource, LeafPart, Part } from '../../ads/store/resource.ts';
 import { distinctRefs, type ObjectRef } from '../../api/object.ts';
 import type { Source } from '../../model/provenance.ts';
-import type { Cluster, Listener, Route, Secret, VirtualHost } from '../gen/types.gen.ts';
+import type { Cluster, FilterChain, Listener, Route, Secret, VirtualHost } from '../gen/types.gen.ts';
 import { types } from './proto-types.ts';
 import { type MessageOf, type Protos, typeUrl } from './proto.ts';
 import { type LeafMarks, leaf, node, originsOf, resource } from './resource.ts';
@@ -56,9 +56,27 @@ export class Encoder {
     return this.#resource(types.cluster, cluster, bytes, [], from, { isLate: waitsForSecret(finished) });
   }
 
-  /** @param clusters names that the listener refers to. */
-  listener(listener: Listener, clusters: readonly string[], from = fromNothing): EncodedResource {
-    return this.#resource(types.listener, listener, this.#encode(types.listener, listener), clusters, from);
+  /**
+   * @param clusters names that the listener refers to.
+   * @param chains more filter chains, encoded before.
+   */
+  listener(
+    listener: Listener,
+    clusters: readonly string[],
+    from = fromNothing,
+    chains: readonly Part[] = [],
+  ): EncodedResource {
+    const whole = this.#resource(types.listener, listener, this.#encode(types.listener, listener), clusters, from);
+    return chains.length === 0 ? whole : resource(whole.typeUrl, whole.name, node([whole.body, ...chains]));
+  }
+
+  /** A piece of a listener, encoded once for all listeners that contain it. */
+  filterChains(chains: readonly FilterChain[], clusters: readonly string[], from = fromNothing): LeafPart {
+    const finished = chains.map((chain) => this.#amend(types.filterChain, chain));
+    const sources = from();
+    const part = leaf(this.#protos.encode(types.listener, { filterChains: finished }), clusters, originsOf(sources));
+    this.#trace?.note(part, sources);
+    return part;
   }
 
   /**

@@ -163,7 +163,7 @@ describe('an endpoint is left out', () => {
     [
       'when it is in another cluster and the Service is for its cluster',
       { cluster: 'c2' },
-      { more: { clusterLocal: true } },
+      { more: { sharedBy: [] } },
     ],
   ])('%s', (_, endpoint, given) => {
     const same = { nodeName: '', labels: { version: 'v1' }, tlsMode: 'istio' as const };

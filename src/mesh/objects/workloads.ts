@@ -1,6 +1,7 @@
 import type { Node, Pod } from '../../api/core.ts';
 import { sourceOfKey } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
+import { clusterOfSource } from '../../model/cluster-mesh.ts';
 import type { Workload } from '../../model/endpoint.ts';
 import type { Labels } from '../../model/labels.ts';
 import { type ReconciledWorkloadEntry, reconcilePod, reconcileWorkloadEntry } from '../../reconcilers/core/workload.ts';
@@ -25,9 +26,9 @@ export interface Workloads {
 
 export function declareWorkloads(graph: Graph, inputs: Inputs, settings: Settings, networks: Networks): Workloads {
   const contextOf = (read: Reader, key: string) => ({
-    cluster: sourceOfKey(key),
+    cluster: clusterOfSource(sourceOfKey(key)),
     trustDomain: settingOf(read, settings.visibility).trustDomain,
-    network: (address: string) => networks.of(read, sourceOfKey(key), address),
+    network: (address: string) => networks.of(read, clusterOfSource(sourceOfKey(key)), address),
   });
   const pods = graph.derive('pods', inputs.objects.Pod, (key, object, read, emit: Emit<Workload>) => {
     const pod = object as Pod;
