@@ -117,9 +117,14 @@ export class Informer {
     this.type = options.type;
     this.recovery = options.recovery ?? new Recovery({ clock, random, hold: () => () => undefined });
     this.unreadable = new Unreadable(options);
-    const onDoubt = (counts: object): void =>
-      options.log.warn('Most objects vanished, keeping them until another list agrees', { kind: options.name, ...counts });
-    this.doubt = new Doubt({ ...options, onDoubt });
+    this.doubt = new Doubt({
+      ...options,
+      onDoubt: (counts) =>
+        options.log.warn('Most objects vanished, keeping them until another list agrees', {
+          kind: options.name,
+          ...counts,
+        }),
+    });
     this.backoff = new Backoff({ base: 200, cap: maxDelay, random });
     this.missing = new Backoff({ base: 1_000, cap: maxDelay, random });
     this.expired = new Backoff({ base: 100, cap: maxDelay, random });
