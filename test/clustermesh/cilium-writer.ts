@@ -81,7 +81,11 @@ export class CiliumWriter {
   }
 
   slice(slice: RemoteSlice): Promise<void> {
-    return this.put('endpointslices', `${slice.namespace}/${slice.name}`, sliceBytes(slice, { name: this.cluster, id: this.id }));
+    return this.put(
+      'endpointslices',
+      `${slice.namespace}/${slice.name}`,
+      sliceBytes(slice, { name: this.cluster, id: this.id }),
+    );
   }
 
   node(name: string, address: string): Promise<void> {
@@ -98,7 +102,9 @@ export class CiliumWriter {
   /** @param number within the cluster's range */
   identity(number: number, labels: Readonly<Record<string, string>>): Promise<void> {
     const all = { ...labels, 'k8s:io.cilium.k8s.policy.cluster': this.cluster };
-    const value = Object.entries(all).sort().map(([key, text]) => `${key}=${text};`);
+    const value = Object.entries(all)
+      .sort()
+      .map(([key, text]) => `${key}=${text};`);
     return this.put('identities', String(this.identityOf(number)), value.join(''));
   }
 

@@ -179,8 +179,7 @@ withPeers(['etcd'], 'a mesh that is read from a real etcd', () => {
           await peer.writer.config();
           peer.said &&= new Map();
           for (const [name, address] of stored)
-            if (address !== undefined)
-              await peer.writer.service({ namespace: 'n', name, backends: { [address]: 80 } });
+            if (address !== undefined) await peer.writer.service({ namespace: 'n', name, backends: { [address]: 80 } });
       }
       this.#hear(peer);
     }
@@ -192,9 +191,7 @@ withPeers(['etcd'], 'a mesh that is read from a real etcd', () => {
         // Until then, the former way serves.
         if (said !== undefined && !isAway) await expect.poll(() => this.#phaseOf(name)).toBe('synced');
         const expected = Array.from(said ?? [], ([service, address]) => [`n/${service}`, [`${address}:80`]]);
-        await expect
-          .poll(() => [name, sink.backends])
-          .toEqual([name, Object.fromEntries(expected) as object]);
+        await expect.poll(() => [name, sink.backends]).toEqual([name, Object.fromEntries(expected) as object]);
       }
     }
 

@@ -144,7 +144,12 @@ withPeers(['etcd'], 'a reader of a real etcd in which Cilium would write', () =>
   });
 
   test.each([
-    ['whose slices are in a form that is not known', { endpointSlicesExportMode: 'other' }, 3, /"other" is not known here/],
+    [
+      'whose slices are in a form that is not known',
+      { endpointSlicesExportMode: 'other' },
+      3,
+      /"other" is not known here/,
+    ],
     ['without an id', {}, 0, /cluster id 0 is not from 1 to 255; give cluster c1 another one/],
     ['with our id', {}, 1, /cluster id 1 is that of this cluster/],
     ['with an id that is too high', {}, 256, /cluster id 256 is not from 1 to 255/],
@@ -180,9 +185,9 @@ withPeers(['etcd'], 'a reader of a real etcd in which Cilium would write', () =>
     await writer.service(web);
     await writer.finish();
     const reading = await read({ ids, clock });
-    await expect.poll(() => troubleOf(reading)).toBe(
-      'cluster id 3 is that of cluster other, too; give one of them another id',
-    );
+    await expect
+      .poll(() => troubleOf(reading))
+      .toBe('cluster id 3 is that of cluster other, too; give one of them another id');
     if ('release' in taken) taken.release();
     await clock.advance(1_000);
     await reading.sink.has(WEB);
@@ -353,9 +358,9 @@ withPeers(['etcd'], 'a reader of a real etcd in which Cilium would write', () =>
     await writer.begin({ syncedCanaries: false });
     await writer.service({ ...web, name: 'web-3' });
     await clock.advance(1_000);
-    await expect.poll(() => troubleOf(reading)).toBe(
-      'services: 19 of 20 vanished at once; they stay until another list agrees',
-    );
+    await expect
+      .poll(() => troubleOf(reading))
+      .toBe('services: 19 of 20 vanished at once; they stay until another list agrees');
     await writer.remove('services', 'shop/web-3');
     await expect.poll(() => Object.keys(reading.sink.backends)).toHaveLength(19);
     await clock.advance(31_000);
