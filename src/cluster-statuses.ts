@@ -88,6 +88,11 @@ export function keepStatuses(options: ClusterStatusesOptions): ClusterStatuses {
     for (const key of addresses.update(claims)) said.again(generationKey('ServiceEntry', key));
   });
   mesh.onConditions((key, verdict) => statuses.judged(key, verdict));
+  mesh.onExports((key, verdict) => {
+    const id = `ServiceExport/${key}`;
+    if (verdict === undefined || verdict.isRemote) writer.forget(id);
+    else writer.set(id, { kind: 'ServiceExport', ...verdict });
+  });
   progress.onChange(() => reports?.changed());
   committer.onCommit(() => {
     replicas.committed();
@@ -100,6 +105,7 @@ export function keepStatuses(options: ClusterStatusesOptions): ClusterStatuses {
   return {
     observed(kind, namespace, name) {
       writer.observed(kind, namespace, name);
+      if (kind === 'ServiceExport') return;
       const object = latest(kind, namespace, name);
       if (object !== undefined) engine.objects.touched(kind as CustomKindName, object);
       progress.confirm(generationKey(kind as CustomKindName, objectKey(clusterId, namespace, name)));

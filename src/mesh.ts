@@ -24,6 +24,7 @@ import { declareAuthorizerProblems } from './mesh/findings/authorizers.ts';
 import { declareConflicts } from './mesh/findings/conflicts.ts';
 import { type EndpointList, declareEndpoints } from './mesh/objects/endpoints.ts';
 import type { HeldEndpoints } from './mesh/objects/held-endpoints.ts';
+import type { ExportVerdict } from './mesh/objects/exports.ts';
 import { declareGateways } from './mesh/gateways/gateways.ts';
 import { type Inputs, ONE, declareInputs } from './mesh/inputs.ts';
 import { declareGrpcServers } from './mesh/resources/grpc-servers.ts';
@@ -59,6 +60,7 @@ import { declareSecurityFilters } from './mesh/resources/security-filters.ts';
 import { declareServices } from './mesh/objects/services.ts';
 import { declareSettings } from './mesh/settings.ts';
 import { declareSizeLimits } from './mesh/findings/size-limits.ts';
+import { declareTrustDomains } from './mesh/objects/trust-domains.ts';
 import { declareWorkloads } from './mesh/objects/workloads.ts';
 import { declareRouteHosts } from './mesh/clients/route-hosts.ts';
 import { declareRouteTables } from './mesh/resources/route-tables.ts';
@@ -96,6 +98,10 @@ export interface Mesh {
   onAddressClaims(changed: (claims: ReadonlyMap<string, AddressClaim | undefined>) => void): void;
   /** All of it, by object. */
   readonly addressClaims: Collection<AddressClaim>;
+  /** What ServiceExports mean, by object. */
+  readonly exports: Collection<ExportVerdict>;
+  /** Calls back with what the status of a ServiceExport should say from now on, by object; undefined: it is gone. */
+  onExports(changed: (key: string, verdict: ExportVerdict | undefined) => void): void;
   /** Calls back when namespaces have come, gone or changed. */
   onNamespaces(changed: (names: readonly string[]) => void): void;
   /** Of the mesh config; `cluster.local` before the first commit. */
@@ -144,8 +150,9 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const inputs = declareInputs(graph);
   const settings = declareSettings(graph, inputs);
   const networks = declareNetworks(graph, inputs);
-  const workloads = declareWorkloads(graph, inputs, settings, networks);
-  const services = declareServices(graph, inputs, settings);
+  const trustDomains = declareTrustDomains(graph, inputs, settings);
+  const workloads = declareWorkloads(graph, inputs, { settings, networks, trustDomains });
+  const services = declareServices(graph, inputs, settings, trustDomains);
   const policies = declarePolicies(graph, inputs);
   const peerModes = declarePeerModes(graph, inputs, policies, settings);
   const endpoints = declareEndpoints(graph, inputs, { services, workloads, peerModes, networks });
@@ -220,8 +227,11 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     inputs.failures,
     settings.parsed,
     networks.parsed,
+    trustDomains.parsed,
     workloads.parsedEntries,
     services.parsedEntries,
+    services.parsedImports,
+    services.exports.verdicts,
     ...endpoints.lists,
     rules.parsed,
     rules.merged,
@@ -279,6 +289,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     credentials.wantedAccess,
     inputs.objects.Namespace,
     services.addressClaims,
+    services.exports.verdicts,
     endpoints.held.byService,
   ])
     collection.track();
@@ -305,6 +316,12 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       }, 'address claims');
     },
     addressClaims: services.addressClaims,
+    exports: services.exports.verdicts,
+    onExports(changed) {
+      graph.observe((draft) => {
+        for (const { key, after } of draft.changes(services.exports.verdicts)) changed(key, after);
+      }, 'exports');
+    },
     onNamespaces(changed) {
       graph.observe((draft) => {
         const names = [...draft.changes(inputs.objects.Namespace)].flatMap(({ key }) =>

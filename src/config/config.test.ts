@@ -28,6 +28,7 @@ test('without any setting everything has its default', () => {
       rootNamespace: 'istio-system',
       clusterId: 'Kubernetes',
       clusterAliases: {},
+      multiclusterServices: false,
       gatewayScope: 'mesh',
       defaultProxyNamespace: 'default',
       defaultProxyType: 'sidecar',

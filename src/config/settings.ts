@@ -238,6 +238,12 @@ export const settings = {
     fallbackHelp: 'none',
     parse: aliases,
   },
+  multiclusterServices: {
+    placeholder: 'on|off',
+    help: 'serve HOST.svc.clusterset.local as ServiceExports and ServiceImports say; other hosts of Services lead to the own cluster only, unless the mesh config says otherwise',
+    fallback: 'off',
+    parse: oneOf('on', 'off'),
+  },
   revision: {
     placeholder: 'name',
     help: 'of the kinds of istio.io, use only objects labelled istio.io/rev=NAME or without that label',
@@ -307,6 +313,13 @@ export const settings = {
     fallback: 'on',
     parse: oneOf('on', 'off'),
   },
+  remoteKubeconfigs: {
+    placeholder: 'directory',
+    help: 'kubeconfigs of other clusters, one in each file; replaces the Secrets in the root namespace',
+    fallback: '',
+    fallbackHelp: 'none: Secrets labelled istio/multiCluster=true',
+    parse: text,
+  },
   insecureRemoteClusters: {
     placeholder: 'refuse|allow',
     help: 'what becomes of kubeconfigs of remote clusters whose API server need not prove who it is (plain HTTP, insecure-skip-tls-verify)',
@@ -350,6 +363,7 @@ export const meshSettingNames: readonly SettingName[] = [
   'rootNamespace',
   'clusterId',
   'clusterAliases',
+  'multiclusterServices',
   'gatewayScope',
 ];
 /** Settings that say where a cluster is. */

@@ -1,5 +1,5 @@
 import type { Questions } from '../ads/types.ts';
-import { kindOf } from '../api/kinds.ts';
+import { kinds } from '../api/kinds.ts';
 import { type KubernetesObject, objectKey } from '../api/object.ts';
 import type { Clock } from '../clock.ts';
 import type { MeshSettings } from '../config/config.ts';
@@ -144,6 +144,6 @@ function* listsOf({ endpoints }: Engine['mesh']) {
 function claimOf({ origins: [origin] }: MeshService, { inputs }: Engine['mesh']): KubernetesObject | undefined {
   if (origin === undefined) return undefined;
   const { source, group, kind, namespace, name } = origin;
-  const known = kindOf(group === '' ? 'v1' : `${group}/v1`, kind);
+  const known = kinds.find((each) => each.group === group && each.kind === kind);
   return known && inputs.objects[known.name].get(objectKey(source, namespace, name));
 }

@@ -5,9 +5,10 @@ import { Backoff } from '../backoff.ts';
 import type { KubeApi, Query } from './client.ts';
 import { sleep, type Clock } from '../clock.ts';
 import { deliver } from './deliver.ts';
-import { isInstalled } from './discovery.ts';
+import { installedVersion } from './discovery.ts';
 import { Doubt } from './doubt.ts';
 import { isObject, type Json } from '../api/json.ts';
+import type { InformerStats } from './informer-stats.ts';
 import { list } from './list.ts';
 import type { Log } from './log.ts';
 import type { Outages } from './outages.ts';
@@ -36,8 +37,8 @@ export interface InformerSink {
 
 /** Which parts of an object are kept, and which of these matter. */
 export interface Shape {
-  /** Must not throw for an object that the API server accepted. */
-  trim(raw: Json): KubernetesObject;
+  /** Must not throw for an object that the API server accepted. `version`: that it was read in; absent: the first. */
+  trim(raw: Json, version?: string): KubernetesObject;
   /** Whether the two are equal in everything that the sink is told about. */
   same(a: KubernetesObject, b: KubernetesObject): boolean;
 }
@@ -45,7 +46,8 @@ export interface Shape {
 export interface InformerOptions {
   /** For logs: a kind or a resource id. */
   readonly name: string;
-  readonly type: ResourceType;
+  /** `versions`: what is read if there is no such version; absent: nothing else. */
+  readonly type: ResourceType & { readonly versions?: readonly string[] };
   /** Absent: all. */
   readonly namespace?: string;
   readonly query?: Query;
@@ -69,23 +71,6 @@ export interface InformerOptions {
   readonly maxDelay?: number;
 }
 
-export interface InformerStats {
-  readonly synced: boolean;
-  /** Why the last request failed, e.g. `403 Forbidden`; absent if the server has been reached since. */
-  readonly trouble?: string;
-  readonly installed: boolean;
-  readonly objects: number;
-  /** Objects that the last list lacks, and that are kept until another one agrees. */
-  readonly doubted: number;
-  readonly lists: number;
-  readonly watches: number;
-  readonly events: number;
-  readonly errors: number;
-  readonly malformed: number;
-  /** Since the server last sent anything; up to a minute if nothing happens. */
-  readonly stalenessSeconds: number;
-}
-
 /** A watch has caught up once it has been open for this long, in milliseconds. */
 const CATCH_UP = 200;
 
@@ -96,7 +81,8 @@ const CATCH_UP = 200;
  */
 export class Informer {
   private readonly options: InformerOptions;
-  private readonly path: string;
+  /** In the version that the server has. */
+  private type: ResourceType;
   private readonly recovery: Recovery;
   private readonly backoff: Backoff;
   private readonly missing: Backoff;
@@ -128,7 +114,7 @@ export class Informer {
   constructor(options: InformerOptions) {
     const { clock, random, maxDelay = 10_000, pageSize = 500 } = options;
     this.options = options;
-    this.path = collectionPath(options.type, options.namespace);
+    this.type = options.type;
     this.recovery = options.recovery ?? new Recovery({ clock, random, hold: () => () => undefined });
     this.unreadable = new Unreadable(options);
     this.doubt = new Doubt(options);
@@ -169,9 +155,12 @@ export class Informer {
         const error = errorOfTransport(cause);
         this.counts.errors++;
         this.trouble = error.code === 0 ? error.reason : `${error.code} ${error.reason}`;
-        if (error.code === 404 && !(await this.confirmInstalled(signal))) {
-          await sleep(clock, this.missing.next(), { signal });
-          continue;
+        if (error.code === 404) {
+          const found = await this.confirmInstalled(signal);
+          if (found !== 'installed') {
+            await sleep(clock, (found === 'missing' ? this.missing : this.expired).next(), { signal });
+            continue;
+          }
         }
         if (this.version !== undefined && needsList(error)) {
           this.version = undefined;
@@ -192,7 +181,7 @@ export class Informer {
     const { pageSize: pageSizeBefore } = this;
     const version = await list({
       api,
-      path: this.path,
+      path: collectionPath(this.type, this.options.namespace),
       ...(query === undefined ? {} : { query }),
       pageSize: pageSizeBefore,
       signal,
@@ -238,7 +227,7 @@ export class Informer {
     const end = await watch({
       api,
       clock,
-      path: this.path,
+      path: collectionPath(this.type, this.options.namespace),
       ...(query === undefined ? {} : { query }),
       resourceVersion: from,
       timeoutSeconds: Math.round(300 + 300 * random()),
@@ -272,28 +261,35 @@ export class Informer {
    */
   private async checkVersion(from: string, signal: AbortSignal): Promise<void> {
     const { api, query } = this.options;
-    const page = await api.get(this.path, { query: { ...query, limit: 1 }, signal });
+    const page = await api.get(collectionPath(this.type, this.options.namespace), {
+      query: { ...query, limit: 1 },
+      signal,
+    });
     this.heard();
     const metadata = isObject(page) && isObject(page['metadata']) ? page['metadata'] : {};
     const version = metadata['resourceVersion'];
     if (this.version === from && typeof version === 'string' && isBefore(version, from)) this.version = undefined;
   }
 
-  private async confirmInstalled(signal: AbortSignal): Promise<boolean> {
+  private async confirmInstalled(signal: AbortSignal): Promise<'installed' | 'in another version' | 'missing'> {
     const { api, type, log, name, outages } = this.options;
+    let version: string | undefined;
     try {
-      if (await isInstalled(api, type, { signal })) return true;
+      version = await installedVersion(api, type, type.versions ?? [type.version], { signal });
     } catch {
-      return true;
+      return 'installed';
     }
+    if (version === this.type.version) return 'installed';
+    this.type = { ...type, version: version ?? type.version };
+    this.version = undefined;
+    if (version !== undefined) return 'in another version';
     outages.end(name);
     this.heard();
     if (this.isInstalled) log.info('Kind is not installed, checking for it periodically', { kind: name });
     this.isInstalled = false;
-    this.version = undefined;
     if (!this.synced || this.told.size > 0) this.swap(this.doubt.complete(new Map(), this.told));
     this.sync();
-    return false;
+    return 'missing';
   }
 
   private apply(event: WatchEvent): void {
@@ -365,7 +361,7 @@ export class Informer {
   private read(raw: unknown): KubernetesObject | undefined {
     if (isObject(raw) && keyOf(raw) !== undefined) {
       try {
-        return this.options.shape.trim(raw);
+        return this.options.shape.trim(raw, this.type.version);
       } catch {
         // Counted below: one unreadable object deserves no more.
       }

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { kinds, type KindName } from '../api/kinds.ts';
+import { kinds, type Kind, type KindName } from '../api/kinds.ts';
 import { revisionOf, type KubernetesObject } from '../api/object.ts';
 import { ApiError, errorOfTransport, isRefused } from './api-error.ts';
 import { Backoff } from '../backoff.ts';
@@ -10,6 +10,7 @@ import { type DesiredCondition, mergeConditions } from './conditions.ts';
 import { DueWrites } from './due-writes.ts';
 import { isObject, type Json } from '../api/json.ts';
 import type { Log } from './log.ts';
+import { conditionsOfOthers } from './managed-fields.ts';
 import { Outages } from './outages.ts';
 import { objectPath } from './paths.ts';
 import { isBefore } from './resource-version.ts';
@@ -31,7 +32,7 @@ export interface StatusWriterOptions {
   readonly api: KubeApi;
   /** The latest copy of the object from the server. */
   readonly latest: (kind: KindName, namespace: string, name: string) => KubernetesObject | undefined;
-  /** Condition types that are ours alone: undesired ones are removed. */
+  /** Condition types of our own kinds that are ours alone: undesired ones are removed. */
   readonly types: readonly string[];
   /** Called after a status was written, with the new status and the previous conditions. */
   readonly onWritten?: (status: DesiredStatus, before: unknown) => void;
@@ -238,7 +239,12 @@ export class StatusWriter {
       .date()
       .toISOString()
       .replace(/\.\d+Z$/, 'Z');
-    const conditions = mergeConditions(there['conditions'], entry.desired.conditions, this.options.types, now);
+    const conditions = mergeConditions(
+      there['conditions'],
+      entry.desired.conditions.filter(({ type: each }) => type.isReported !== true || !isOfOthers(object, each)),
+      type.custom ? this.options.types : [],
+      now,
+    );
     const { addresses = [] } = entry.desired;
     const hasAddresses =
       entry.desired.addresses === undefined || isSame(() => isDeepStrictEqual(there['addresses'] ?? [], addresses));
@@ -252,7 +258,7 @@ export class StatusWriter {
     )
       return undefined;
     return {
-      path: objectPath(type, namespace, name),
+      path: objectPath({ ...type, version: versionRead(latest, type) }, namespace, name),
       term,
       before: there['conditions'],
       expected: { ...there, ...status },
@@ -343,6 +349,17 @@ function statusOf(object: KubernetesObject & { readonly status?: unknown }): Jso
   return { ...(conditions !== undefined && { conditions }), ...(addresses !== undefined && { addresses }) };
 }
 
+/** Of a kind that is not ours, another program may write the same conditions. Then they are left to that one. */
+function isOfOthers({ status }: KubernetesObject & { readonly status?: unknown }, type: string): boolean {
+  const of = isObject(status) ? status['conditionsOfOthers'] : undefined;
+  return Array.isArray(of) && of.includes(type);
+}
+
+/** The version in which the API server has it. */
+function versionRead({ apiVersion }: KubernetesObject, { group, versions, version }: Kind): string {
+  return versions.find((each) => apiVersion === `${group}/${each}`) ?? version;
+}
+
 /** A version that nobody can overtake would hide every later copy. */
 function isNewer(fresh: KubernetesObject, latest: KubernetesObject): boolean {
   const isSuperseded = (latest.metadata.generation ?? 0) > (fresh.metadata.generation ?? 0);
@@ -357,7 +374,9 @@ function versionOf(object: KubernetesObject): string {
 /** The part of a response that is compared with the desired status; the rest is not kept. */
 function compared(answer: unknown): KubernetesObject | undefined {
   if (!isObject(answer) || !isObject(answer['metadata'])) return undefined;
-  const { name, uid, generation, resourceVersion } = answer['metadata'];
-  const status = statusOf(answer as unknown as KubernetesObject);
+  const { name, uid, generation, resourceVersion, managedFields } = answer['metadata'];
+  const known = statusOf(answer as unknown as KubernetesObject);
+  const foreign = conditionsOfOthers(managedFields, known['conditions']);
+  const status = foreign.length === 0 ? known : { ...known, conditionsOfOthers: foreign };
   return { metadata: { name, uid, generation, resourceVersion }, status } as unknown as KubernetesObject;
 }

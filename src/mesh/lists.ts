@@ -26,6 +26,7 @@ export const namesList = (of: string): string => `names|${of}`;
 export const qualifiers = {
   locality: (locality: string): string => `locality ${locality}`,
   topology: (key: string): string => `topology ${key}`,
-  /** Network and locality. */
+  cluster: (cluster: string): string => `cluster ${cluster}`,
+  /** Network, cluster and locality. */
   sight: (key: string): string => `sight ${key}`,
 };

@@ -1,6 +1,7 @@
 import type { Endpoint } from '../model/endpoint.ts';
 import { compareText } from '../model/age.ts';
 import { canonicalAddress, isAddress } from '../model/address.ts';
+import { isClusterSetHost } from '../model/exported-service.ts';
 import type { NamedHost } from '../model/named-host.ts';
 import { type MeshService, addressesIn, isHeadless } from '../model/service.ts';
 import type { Traits } from '../model/traits.ts';
@@ -34,21 +35,21 @@ export function namedHosts(
   const isReachable = (endpoint: Endpoint): boolean =>
     network === '' || endpoint.network === '' || endpoint.network === network;
   const found = endpoints().filter((endpoint) => {
-    const {
-      health = 'Healthy',
-      addresses: [first = ''],
-    } = endpoint;
-    return (health === 'Healthy' || service.publishesNotReady === true) && isAddress(first) && isReachable(endpoint);
+    const [first = ''] = endpoint.addresses;
+    const isReady = (endpoint.health ?? 'Healthy') === 'Healthy' || service.publishesNotReady === true;
+    return isReady && isAddress(first) && isReachable(endpoint);
   });
   if (found.length === 0) return [];
-  const pods = Map.groupBy(found, ({ hostname }) => hostname);
-  pods.delete(undefined);
+  // Clusters may have Pods of the same names: a ClusterSet name says which, any other name is that of the own one.
+  const nameOf = ({ hostname, cluster: of }: Endpoint): string | undefined =>
+    hostname !== undefined && isClusterSetHost(service.host) ? `${hostname}.${of}` : hostname;
+  const pods = Map.groupBy(found, nameOf);
   return [
     namedHost(service, found),
-    // A name that several clusters have is that of the Pod in the own one.
-    ...Array.from(pods, ([pod, all]) => {
+    ...Array.from(pods).flatMap(([pod, all]) => {
+      if (pod === undefined) return [];
       const near = all.filter((endpoint) => endpoint.cluster === cluster);
-      return namedHost(service, near.length > 0 ? near : all, pod);
+      return [namedHost(service, near.length > 0 ? near : all, pod)];
     }),
   ];
 }
@@ -64,7 +65,8 @@ function namedHost(
     host: `${prefix}${host}`.toLowerCase(),
     addresses: [...new Set(addresses.filter(isAddress).map(canonicalAddress))].sort(compareText),
     registry,
-    shortName: registry === 'Kubernetes' ? `${prefix}${name}` : '',
+    // Short forms lead to the Service of the cluster itself.
+    shortName: registry === 'Kubernetes' && !isClusterSetHost(host) ? `${prefix}${name}` : '',
     namespace,
   };
 }

@@ -14,6 +14,7 @@ export interface EncodedEndpoint {
   readonly labels: Labels;
   readonly locality: string;
   readonly cluster: string;
+  readonly viaClusterMesh: boolean;
   readonly network: string;
   readonly nodeName: string;
   readonly health: Health | undefined;
@@ -63,6 +64,7 @@ function factsOf(endpoint: Endpoint, plain: Uint8Array, mtls: Uint8Array): Encod
     labels,
     locality,
     cluster,
+    viaClusterMesh: endpoint.viaClusterMesh === true,
     network,
     nodeName,
     health,

@@ -11,15 +11,14 @@ import {
   topologyNeeds,
 } from '../../envoy/endpoint/assignment.ts';
 import type { TopologyNeeds } from '../../model/locality.ts';
-import { hostsMatch } from '../../model/host.ts';
 import { selects } from '../../model/labels.ts';
-import type { VisibilitySettings } from '../../model/mesh-config.ts';
 import { failoverLabels, resolvePolicy } from '../../model/policy-resolution.ts';
 import { wholeObjects } from '../../model/provenance.ts';
 import { type MeshService, isDns, outboundCluster, sniCluster } from '../../model/service.ts';
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import { type AssignmentStep, type PlacedAssignment, stepsOf } from './assignment-steps.ts';
 import type { EndpointGroup } from '../objects/endpoints.ts';
+import { sharedClusters } from '../objects/shared-endpoints.ts';
 import {
   type Place,
   type Places,
@@ -163,8 +162,7 @@ function assignmentsOf(
   if (found === undefined || isDns(found.service)) return undefined;
   const { service, port, rule } = found;
   const settings = settingOf(read, deps.settings.clusters);
-  const { clusterLocalHosts } = settingOf(read, deps.settings.visibility);
-  const clusterLocal = isClusterLocal(service.host, clusterLocalHosts);
+  const sharedBy = sharedClusters(service, read, deps);
   const endpoints = group?.byPort.get(port.name) ?? [];
   const forwards = demand.client === 'forwards';
   const horizon = horizonOf(demand.service, read, deps, topologies);
@@ -182,7 +180,7 @@ function assignmentsOf(
       const input = {
         service,
         settings,
-        clusterLocal,
+        sharedBy,
         clusterName: (forwards ? sniCluster : outboundCluster)(port.number, subset?.name ?? '', service.host),
         forwards,
         policy,
@@ -194,7 +192,7 @@ function assignmentsOf(
       return {
         input,
         isSubset: subset !== undefined,
-        needs: { ...topologyNeeds(policy, service, settings, clusterLocal), ...network },
+        needs: { ...topologyNeeds(policy, service, settings, sharedBy !== undefined), ...network },
       };
     }),
   };
@@ -250,10 +248,10 @@ function assignmentSet(found: Assignments, read: Reader, places: Places, deps: C
     }
     if (all !== undefined && all.length <= mostPlaces && countQualifiers(all) <= mostProxies) return from(all);
     if (problems.length === 0) problems.push(...tooManyPlaces(found, all));
-    const { policy, settings, clusterLocal } = input;
+    const { policy, settings, sharedBy } = input;
     const { network } = needs;
     const alike = {
-      ...topologyNeeds(policy, service, settings, clusterLocal, true),
+      ...topologyNeeds(policy, service, settings, sharedBy !== undefined, true),
       ...(network === true && { network }),
     };
     return from(nearby(places.of(read, alike) ?? [], alike, mostPlaces), true);
@@ -339,9 +337,4 @@ function tooManyPlaces(found: Assignments, places: readonly Place[] | undefined)
       ? `The labels of clients would be compared for so many services that more than ${mostAssignmentsOfLabels} assignments would be needed, so they are not compared. Use labels with fewer distinct values, or compare them for fewer hosts.`
       : `${printAssignments(found)}, and its clients have ${places.length} combinations of the compared labels (${countQualifiers(places)} of all labels that any rule compares); at most ${mostPlacedEndpoints} endpoints and ${mostPlacedAssignments} assignments are allowed, so labels are not compared. Use labels with fewer distinct values.`;
   return (ruled ? rule : service).origins.map((object) => ({ object, field, reason: 'Ineffective', message }));
-}
-
-/** The most specific setting for a host applies. */
-function isClusterLocal(host: string, settings: VisibilitySettings['clusterLocalHosts']): boolean {
-  return settings.find((setting) => hostsMatch(setting.host, host))?.clusterLocal ?? false;
 }

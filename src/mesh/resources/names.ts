@@ -3,23 +3,22 @@ import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { node, samePart, sameResource } from '../../envoy/encode/resource.ts';
 import { hostResource, hostTable } from '../../envoy/names/host.ts';
 import { nameTable, tableEntries } from '../../envoy/names/name-table.ts';
+import type { Endpoint } from '../../model/endpoint.ts';
 import type { NamedHost } from '../../model/named-host.ts';
 import { isHeadless } from '../../model/service.ts';
 import type { Traits } from '../../model/traits.ts';
 import { namedHosts } from '../../settle/named-hosts.ts';
 import type { NameDemand, NameForm } from '../clients/name-demand.ts';
 import type { Views } from '../clients/views.ts';
-import { type Inputs, optionsOf } from '../inputs.ts';
+import { optionsOf } from '../inputs.ts';
 import { namesList, tableList } from '../lists.ts';
 import type { ServiceEndpoints } from '../objects/endpoints.ts';
 import type { Networks } from '../objects/networks.ts';
-import type { Services } from '../objects/services.ts';
+import { type SharedEndpointsDeps, sharedClusters } from '../objects/shared-endpoints.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 
-export interface NameDeps {
-  readonly inputs: Inputs;
+export interface NameDeps extends SharedEndpointsDeps {
   readonly networks: Networks;
-  readonly services: Services;
   readonly endpoints: ServiceEndpoints;
   readonly views: Views;
 }
@@ -133,17 +132,21 @@ function setOf({ service, traits: { ipFamily, dnsCapture, cluster } }: NameUse):
   return `${service}|${ipFamily}|${cluster}${dnsCapture ? '|dns-capture' : ''}`;
 }
 
-function hostsOf(
-  { service: key, traits }: NameUse,
-  read: Reader,
-  { inputs, networks, services, endpoints }: NameDeps,
-): readonly NamedHost[] {
-  const service = read.get(services.services, key);
+function hostsOf({ service: key, traits }: NameUse, read: Reader, deps: NameDeps): readonly NamedHost[] {
+  const service = read.get(deps.services.services, key);
   if (service === undefined) return [];
-  const all = () =>
-    isHeadless(service) ? read.group(endpoints.byService, key).flatMap(({ value }) => value.endpoints) : [];
-  const cluster = traits.cluster || optionsOf(read, inputs).clusterId;
-  return namedHosts(service, all, { traits, cluster, network: networks.ofCluster(read, cluster) });
+  const own = traits.cluster || optionsOf(read, deps.inputs).clusterId;
+  const all = (): readonly Endpoint[] => {
+    if (!isHeadless(service)) return [];
+    const shared = sharedClusters(service, read, deps);
+    const endpoints = read.group(deps.endpoints.byService, key).flatMap(({ value }) => value.endpoints);
+    return shared === undefined
+      ? endpoints
+      : endpoints.filter(
+          ({ cluster, viaClusterMesh }) => cluster === own || shared.includes(cluster) || viaClusterMesh === true,
+        );
+  };
+  return namedHosts(service, all, { traits, cluster: own, network: deps.networks.ofCluster(read, own) });
 }
 
 const samePiece = (a: TablePiece, b: TablePiece): boolean => a.view === b.view && samePart(a.part, b.part);
