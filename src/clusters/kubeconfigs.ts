@@ -57,7 +57,8 @@ export class Kubeconfigs {
   /** Other owners are gone. */
   replace(contents: readonly OwnerContent[]): void {
     const there = new Set(contents.map(({ owner }) => ownerKey(owner)));
-    for (const key of [...this.known.keys(), ...this.waiting.keys()]) if (!there.has(key)) this.waiting.set(key, undefined);
+    for (const key of [...this.known.keys(), ...this.waiting.keys()])
+      if (!there.has(key)) this.waiting.set(key, undefined);
     for (const content of contents) this.waiting.set(ownerKey(content.owner), content);
     this.read();
   }
@@ -118,8 +119,7 @@ export class Kubeconfigs {
       written.set(id ?? '', { text, kubeconfig });
       kubeconfigs.set(id ?? kubeconfig.name ?? soleCluster(former) ?? '', kubeconfig);
     }
-    if (problem !== undefined)
-      kubeconfigs.set(soleCluster(former) ?? '', { refused: { field: '', message: problem } });
+    if (problem !== undefined) kubeconfigs.set(soleCluster(former) ?? '', { refused: { field: '', message: problem } });
     const ignored = Math.max(0, content.kubeconfigs.length - MOST_CLUSTERS) + (content.ignored ?? 0);
     return { owner, created, kubeconfigs, ignored, written };
   }

@@ -45,7 +45,12 @@ test('a Secret may name several clusters', () => {
   const found = decide(secret('a', 1, { east: kubeconfig('https://east'), west: kubeconfig('https://west') }));
   expect(shown(found)).toEqual({ east: 'a https://east', west: 'a https://west' });
   expect(found.refusals).toEqual([]);
-  expect(found.clusters.get('east')?.owner).toEqual({ kind: 'Secret', namespace: 'istio-system', name: 'a', uid: 'uid-a' });
+  expect(found.clusters.get('east')?.owner).toEqual({
+    kind: 'Secret',
+    namespace: 'istio-system',
+    name: 'a',
+    uid: 'uid-a',
+  });
 });
 
 test('the cluster of this control plane is ignored, and that is said', () => {
@@ -95,9 +100,7 @@ test('there are at most 100 clusters, the oldest ones', () => {
   const found = decide(secret('late', 200, { late: kubeconfig('https://late') }), ...many);
   expect(found.clusters.size).toBe(MOST_CLUSTERS);
   expect(found.clusters.has('late')).toBe(false);
-  expect(said(found)).toEqual([
-    'late data[late] is ignored: there are more than 100 clusters; delete others',
-  ]);
+  expect(said(found)).toEqual(['late data[late] is ignored: there are more than 100 clusters; delete others']);
 });
 
 test('what was not read is counted', () => {

@@ -61,8 +61,10 @@ export function ownedClusters(
       };
       const holder = clusters.get(id);
       if (id === '') refuse('refused' in content ? content.refused.message : 'names no cluster', refusedField(content));
-      else if (!ID.test(id)) refuse('is not a name for a cluster: use at most 253 characters, without spaces and slashes');
-      else if (id === ownCluster) refuse('is the cluster of this control plane, which needs no kubeconfig; it is ignored');
+      else if (!ID.test(id))
+        refuse('is not a name for a cluster: use at most 253 characters, without spaces and slashes');
+      else if (id === ownCluster)
+        refuse('is the cluster of this control plane, which needs no kubeconfig; it is ignored');
       else if (holder !== undefined) {
         const what = owner.kind === 'Secret' ? 'the older Secret' : 'the file';
         refuse(`is ignored: ${what} ${printOwner(holder.owner)} has this cluster; delete one of them`);

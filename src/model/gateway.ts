@@ -167,7 +167,6 @@ export interface GatewayChain {
 
 /** Where a server with AUTO_PASSTHROUGH forwards the connections with a server name. */
 export interface SniChain {
-  /** In lower case, as Envoy compares it. */
   readonly serverName: string;
   readonly target: L4Target;
 }

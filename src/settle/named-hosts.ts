@@ -35,24 +35,21 @@ export function namedHosts(
   const isReachable = (endpoint: Endpoint): boolean =>
     network === '' || endpoint.network === '' || endpoint.network === network;
   const found = endpoints().filter((endpoint) => {
-    const {
-      health = 'Healthy',
-      addresses: [first = ''],
-    } = endpoint;
-    return (health === 'Healthy' || service.publishesNotReady === true) && isAddress(first) && isReachable(endpoint);
+    const [first = ''] = endpoint.addresses;
+    const isReady = (endpoint.health ?? 'Healthy') === 'Healthy' || service.publishesNotReady === true;
+    return isReady && isAddress(first) && isReachable(endpoint);
   });
   if (found.length === 0) return [];
-  // Clusters of a cluster set may have Pods of the same names: the cluster is part of the name there.
+  // Clusters may have Pods of the same names: a ClusterSet name says which, any other name is that of the own one.
   const nameOf = ({ hostname, cluster: of }: Endpoint): string | undefined =>
     hostname !== undefined && isClusterSetHost(service.host) ? `${hostname}.${of}` : hostname;
   const pods = Map.groupBy(found, nameOf);
-  pods.delete(undefined);
   return [
     namedHost(service, found),
-    // A name that several clusters have is that of the Pod in the own one.
-    ...Array.from(pods, ([pod, all]) => {
+    ...Array.from(pods).flatMap(([pod, all]) => {
+      if (pod === undefined) return [];
       const near = all.filter((endpoint) => endpoint.cluster === cluster);
-      return namedHost(service, near.length > 0 ? near : all, pod);
+      return [namedHost(service, near.length > 0 ? near : all, pod)];
     }),
   ];
 }
