@@ -69,7 +69,7 @@ module.exports = {
       to: { path: '^src/model/(virtual-service|sidecar)' },
     },
     only('status', 'status/', ['status/', 'api/', 'model/']),
-    only('ads', 'ads/', ['ads/', 'envoy/gen/', 'api/object\\.ts$', '(fair-semaphore|listen-error)\\.ts$']),
+    only('ads', 'ads/', ['ads/', 'envoy/gen/', 'api/object\\.ts$', '(fair-semaphore|grpc-status|listen-error)\\.ts$']),
     {
       // Bytes, then what is in force, then who holds what; connections on top.
       name: 'ads-transport-on-top',
@@ -144,7 +144,7 @@ module.exports = {
       'ops/(connections|log-line)\\.ts$',
       'reconcilers/durations\\.ts$',
       'yaml/document\\.ts$',
-      '(backoff|clock|listen-error)\\.ts$',
+      '(backoff|clock|grpc-status|listen-error)\\.ts$',
     ]),
     only('cli', 'cli/', [
       'cli/',
