@@ -58,6 +58,7 @@ import { declareTrustBundle } from './mesh/resources/trust-bundle.ts';
 import { declareScopes } from './mesh/clients/scopes.ts';
 import { declareSecurityFilters } from './mesh/resources/security-filters.ts';
 import { declareServices } from './mesh/objects/services.ts';
+import { sharedClusters } from './mesh/objects/shared-endpoints.ts';
 import { declareSettings } from './mesh/settings.ts';
 import { declareSizeLimits } from './mesh/findings/size-limits.ts';
 import { declareTrustDomains } from './mesh/objects/trust-domains.ts';
@@ -98,6 +99,8 @@ export interface Mesh {
   onAddressClaims(changed: (claims: ReadonlyMap<string, AddressClaim | undefined>) => void): void;
   /** All of it, by object. */
   readonly addressClaims: Collection<AddressClaim>;
+  /** See {@link sharedClusters}. */
+  sharedBy(service: MeshService): readonly string[] | undefined;
   /** What ServiceExports mean, by object. */
   readonly exports: Collection<ExportVerdict>;
   /** Calls back with what the status of a ServiceExport should say from now on, by object; undefined: it is gone. */
@@ -316,6 +319,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       }, 'address claims');
     },
     addressClaims: services.addressClaims,
+    sharedBy: (service) => sharedClusters(service, graph.present, objects),
     exports: services.exports.verdicts,
     onExports(changed) {
       graph.observe((draft) => {

@@ -15,6 +15,7 @@ import { ONE } from '../mesh/inputs.ts';
 import type { ClusterReport } from './cluster-report.ts';
 import { CommitLog } from './commits.ts';
 import { configDumpJson } from './config-dump.ts';
+import { multiclusterServices } from './multicluster-services.ts';
 import { type QuestionSources, debugQuestions } from './questions.ts';
 import { Recorder } from './recorder.ts';
 import { endpointShards, registryEntry } from './registry.ts';
@@ -22,7 +23,7 @@ import { statusJson } from './status.ts';
 
 export interface DebuggingOptions {
   readonly protos: Protos;
-  readonly mesh: Pick<MeshSettings, 'rootNamespace' | 'clusterId'>;
+  readonly mesh: Pick<MeshSettings, 'rootNamespace' | 'clusterId' | 'domainSuffix'>;
   /** Name of this replica: `namespace/pod`, or any other text. */
   readonly identity: string;
   readonly clock: Clock;
@@ -73,7 +74,7 @@ export function createDebugging(options: DebuggingOptions): Debugging {
 }
 
 function pageSources(
-  { protos, mesh: { clusterId }, clock }: DebuggingOptions,
+  { protos, mesh: { clusterId, domainSuffix }, clock }: DebuggingOptions,
   { mesh, ads }: Engine,
   source: ObjectSource,
 ): Omit<DebugSources, 'status' | 'commits' | 'record'> {
@@ -95,6 +96,7 @@ function pageSources(
     clusters: () => clustersOf(clusterId, source),
     identities: (address) => source.otherClusters.identitiesOf(address),
     networks: () => networksOf(mesh),
+    multiclusterServices: () => multiclusterServices(mesh, domainSuffix),
     ...(source.locate && { locate: source.locate }),
   };
 }

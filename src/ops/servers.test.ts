@@ -68,6 +68,7 @@ const debug = {
   ],
   identities: () => [],
   networks: () => [],
+  multiclusterServices: () => [],
   clusters: () => [{ id: 'east' }],
   held: () => [{ service: 'shop/reviews', address: '10.1.0.1' }],
   locate: () => 'a.yaml:7',

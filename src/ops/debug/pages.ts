@@ -30,6 +30,8 @@ export interface DebugSources {
   readonly identities: (address: string) => readonly object[];
   /** The networks that have gateways, and those. */
   readonly networks: () => Iterable<object>;
+  /** In Istio's JSON. */
+  readonly multiclusterServices: () => Iterable<object>;
   /** The last commits, the newest first. */
   readonly commits: () => Iterable<object>;
   /** Records this process for this long; undefined: a recording is under way. */
@@ -71,6 +73,7 @@ export function debugPages(sources: DebugSources): DebugPages {
     clusters,
     identities,
     networks,
+    multiclusterServices,
     commits,
     locate,
   } = sources;
@@ -126,6 +129,13 @@ export function debugPages(sources: DebugSources): DebugPages {
       },
     ],
     ['networkz', { help: 'networks that have gateways, and where these are', show: () => jsonArrayAnswer(networks()) }],
+    [
+      'mcsz',
+      {
+        help: 'ServiceExports and ServiceImports of all clusters',
+        show: () => jsonArrayAnswer(multiclusterServices()),
+      },
+    ],
     ['registryz', { help: 'hosts of the mesh', show: () => jsonArrayAnswer(services()) }],
     ['endpointShardz', { help: 'endpoints of the mesh, by host', show: () => jsonObjectAnswer(endpoints()) }],
     ['endpointz', { help: 'the same as endpointShardz', show: () => jsonObjectAnswer(endpoints()) }],
