@@ -56,12 +56,13 @@ function header(revision: bigint) {
 }
 const kv = (key: string, modRevision: bigint, value = 'v') => ({ key, modRevision, value: Buffer.from(value) });
 
-function follow(more: Partial<ListWatchOptions> = {}): ListWatch {
-  const listWatch = new ListWatch({
+function follow(more: Partial<ListWatchOptions<string>> = {}): ListWatch<string> {
+  const listWatch = new ListWatch<string>({
     ...{ keys: prefixOf('p/'), mostKeys: 10, mostBytes: 1_000, clock, random: () => 1 },
     sink: {
-      replace: (entries) => void log.push(`= ${entries.map(({ key }) => key).join(' ')}`),
-      upsert: ({ key }) => void log.push(`+ ${key}`),
+      read: ({ value }) => Buffer.from(value).toString(),
+      replace: (entries) => void log.push(`= ${[...entries.keys()].join(' ')}`),
+      upsert: (key) => void log.push(`+ ${key}`),
       delete: (key) => void log.push(`- ${key}`),
     },
     ...more,
@@ -114,7 +115,7 @@ test('a list that fails is tried again, later each time, up to a minute', async 
   const listWatch = follow();
   for (let delay = 50; delay < 60_000; delay *= 2) await waited(delay);
   await expect.poll(() => listWatch.stats().errors).toBe(12);
-  expect(listWatch.stats()).toMatchObject({ synced: false, trouble: { reason: 'Unavailable' } });
+  expect(listWatch.stats()).toMatchObject({ synced: false, trouble: { error: { reason: 'Unavailable' } } });
   etcd.answers = answers;
   await expect.poll(() => clock.pending).toBe(1);
   await clock.advance(60_000);
@@ -148,7 +149,7 @@ test('what was not asked for is dropped and counted', async () => {
       { type: 1, kv: kv('p/b', 8n) },
     ],
   });
-  await logged('- p/b');
+  await logged('- p/never', '- p/b');
   expect(listWatch.stats()).toMatchObject({ strays: 4, events: 6, keys: 1, bytes: 4 });
 });
 
@@ -158,7 +159,7 @@ test.each([
 ])('pages that %s are not believed', async (_, page, message) => {
   etcd.answers.range = () => ({ ...header(5n), ...page });
   const listWatch = follow();
-  await expect.poll(() => listWatch.stats().trouble?.message).toBe(message);
+  await expect.poll(() => listWatch.stats().trouble?.error.message).toBe(message);
   expect(log).toEqual([]);
 });
 
@@ -184,6 +185,7 @@ test('what a sink did not take is told again', async () => {
   let throws = true;
   const listWatch = follow({
     sink: {
+      read: () => 'v',
       replace: () => undefined,
       upsert() {
         if (throws) throw new Error('a bug');
@@ -195,7 +197,7 @@ test('what a sink did not take is told again', async () => {
   await logged('watch 6');
   await expect.poll(() => clock.pending).toBe(1);
   stream!.send({ ...header(7n), events: [{ kv: kv('p/b', 7n) }] });
-  await expect.poll(() => listWatch.stats().trouble?.reason).toBe('InternalError');
+  await expect.poll(() => listWatch.stats().trouble?.error.reason).toBe('InternalError');
   throws = false;
   await waited(50);
   await logged('watch 8');

@@ -7,20 +7,25 @@ import { list } from './list.ts';
 import { DELETE, type Event, type KeyValue } from './messages.ts';
 import { watch } from './watch.ts';
 
-/** Receives keys and their values. All calls are synchronous. */
-export interface ListWatchSink {
+/** Receives keys and what was read from their values. All calls are synchronous. */
+export interface ListWatchSink<T> {
+  /** Reads one entry, as soon as it has arrived. */
+  read(entry: KeyValue): T;
+  /** Bytes that it takes besides its key and value; absent: none. */
+  sizeOf?(value: T): number;
   /**
-   * All existing keys: called after each complete list, never with part of one.
+   * All existing keys, in their order: called after each complete list, never with part of one.
    * @param unread keys that exist with values that are too long to be read. They stay as they were.
+   * @returns after how many milliseconds to list them again; undefined: not without need.
    */
-  replace(entries: readonly KeyValue[], unread: ReadonlySet<string>): void;
-  upsert(entry: KeyValue): void;
+  replace(entries: ReadonlyMap<string, T>, unread: ReadonlySet<string>): number | undefined;
+  upsert(key: string, value: T): void;
   delete(key: string): void;
 }
 
-export interface ListWatchOptions {
+export interface ListWatchOptions<T> {
   readonly keys: KeyRange;
-  readonly sink: ListWatchSink;
+  readonly sink: ListWatchSink<T>;
   /** Keys that are delivered; more are counted, and not kept. */
   readonly mostKeys: number;
   /** Of the keys and values of those that are delivered, together. */
@@ -35,8 +40,8 @@ export interface ListWatchStats {
   readonly synced: boolean;
   /** It was listed over the connection that is there now. */
   readonly current: boolean;
-  /** Why the last request failed; absent if it has worked since. */
-  readonly trouble?: EtcdError;
+  /** Why requests fail, and since when; absent while they work. */
+  readonly trouble?: { readonly error: EtcdError; readonly since: Date };
   readonly keys: number;
   readonly bytes: number;
   readonly lists: number;
@@ -64,21 +69,23 @@ const RECOUNT_AFTER = 300_000;
  * Keeps one range of keys in sync with etcd: list, watch from there, resume where the watch ended, list again if that is
  * not possible. It can be run over one connection after the other: the first list over each tells the sink everything.
  */
-export class ListWatch {
-  readonly #options: ListWatchOptions;
+export class ListWatch<T> {
+  readonly #options: ListWatchOptions<T>;
   readonly #backoff: Backoff;
   /** What the sink was told: key -> bytes. */
   #known = new Map<string, number>();
   #bytes = 0;
   #unread = new Set<string>();
   #beyond = 0;
+  /** When to list again, on the clock, if nothing else is a reason. */
+  #listAt = Infinity;
   #isCurrent = false;
   #isSynced = false;
-  #trouble: EtcdError | undefined;
+  #trouble: ListWatchStats['trouble'];
   readonly #synced = Promise.withResolvers<void>();
   readonly #counts = { lists: 0, watches: 0, events: 0, errors: 0, strays: 0 };
 
-  constructor(options: ListWatchOptions) {
+  constructor(options: ListWatchOptions<T>) {
     this.#options = options;
     this.#backoff = new Backoff({ base: FIRST_DELAY, cap: LONGEST_DELAY, random: options.random });
   }
@@ -116,7 +123,7 @@ export class ListWatch {
       } catch (cause) {
         if (isOver()) break;
         this.#counts.errors++;
-        this.#trouble = errorOf(cause);
+        this.#trouble = { error: errorOf(cause), since: this.#trouble?.since ?? clock.date() };
         revision = undefined;
       }
       await sleep(clock, this.#backoff.next(), { signal });
@@ -126,12 +133,12 @@ export class ListWatch {
 
   /** A sink that throws is told everything again. */
   async #list(connection: EtcdConnection, signal: AbortSignal): Promise<bigint> {
-    const { keys, sink, mostKeys, pageSize = PAGE_SIZE } = this.#options;
-    const entries: KeyValue[] = [];
+    const { keys, sink, mostKeys, mostBytes, pageSize = PAGE_SIZE } = this.#options;
+    const entries = new Map<string, T>();
     const found = new Map<string, number>();
     const unread = new Set<string>();
     let [bytes, beyond, strays] = [0, 0, 0];
-    const isFull = (): boolean => entries.length + unread.size + beyond >= mostKeys;
+    const isFull = (): boolean => entries.size + unread.size + beyond >= mostKeys;
     const { revision, count } = await list({
       ...{ connection, keys, pageSize, signal },
       onEntry: (entry) => {
@@ -141,12 +148,13 @@ export class ListWatch {
           return false;
         }
         if (isFull()) return false;
-        const size = sizeOf(entry);
-        if (bytes + size > this.#options.mostBytes) beyond++;
+        const value = sink.read(entry);
+        const size = this.#sizeOf(entry, value);
+        if (bytes + size > mostBytes) beyond++;
         else {
           bytes += size;
           found.set(entry.key, size);
-          entries.push(entry);
+          entries.set(entry.key, value);
         }
         return true;
       },
@@ -156,9 +164,15 @@ export class ListWatch {
         return true;
       },
     });
-    for (const key of unread) if (this.#known.has(key)) found.set(key, 0);
-    if (isFull() && strays === 0) beyond += Math.max(0, count - entries.length - unread.size - beyond);
-    sink.replace(entries, unread);
+    signal.throwIfAborted();
+    for (const key of unread) {
+      const size = this.#known.get(key) ?? 0;
+      found.set(key, size);
+      bytes += size;
+    }
+    if (isFull() && strays === 0) beyond += Math.max(0, count - entries.size - unread.size - beyond);
+    const again = sink.replace(entries, unread);
+    this.#listAt = this.#options.clock.now() + Math.min(again ?? Infinity, beyond > 0 ? RECOUNT_AFTER : Infinity);
     [this.#known, this.#bytes, this.#unread, this.#beyond] = [found, bytes, unread, beyond];
     this.#counts.lists++;
     this.#counts.strays += strays;
@@ -173,13 +187,13 @@ export class ListWatch {
     let revision = since;
     this.#counts.watches++;
     const timers: (() => void)[] = [];
-    const again = new AbortController();
-    const abort = (): void => again.abort();
+    const end = new AbortController();
+    const abort = (): void => end.abort();
     signal.addEventListener('abort', abort, { once: true });
-    if (this.#beyond > 0) timers.push(clock.after(RECOUNT_AFTER, abort));
+    if (this.#listAt < Infinity) timers.push(clock.after(Math.max(0, this.#listAt - clock.now()), abort));
     try {
       await watch({
-        ...{ connection, keys, clock, signal: again.signal },
+        ...{ connection, keys, clock, signal: end.signal },
         from: since + 1n,
         onOpen: () => {
           this.#trouble = undefined;
@@ -193,7 +207,7 @@ export class ListWatch {
       });
       return revision;
     } catch (error) {
-      if (again.signal.aborted && !signal.aborted) return undefined;
+      if (end.signal.aborted && !signal.aborted) return undefined;
       throw error;
     } finally {
       timers.forEach((cancel) => cancel());
@@ -211,23 +225,25 @@ export class ListWatch {
     this.#unread.delete(kv.key);
     const before = this.#known.get(kv.key);
     if (type === DELETE) {
-      if (before === undefined) return;
+      // The sink may have it from a former connection.
       sink.delete(kv.key);
       this.#known.delete(kv.key);
-      this.#bytes -= before;
+      this.#bytes -= before ?? 0;
       return;
     }
-    const bytes = this.#bytes - (before ?? 0) + sizeOf(kv);
+    const value = sink.read(kv);
+    const size = this.#sizeOf(kv, value);
+    const bytes = this.#bytes - (before ?? 0) + size;
     if (bytes > mostBytes || (before === undefined && this.#known.size >= mostKeys)) {
       this.#beyond++;
       return;
     }
-    sink.upsert(kv);
-    this.#known.set(kv.key, sizeOf(kv));
+    sink.upsert(kv.key, value);
+    this.#known.set(kv.key, size);
     this.#bytes = bytes;
   }
-}
 
-function sizeOf({ key, value }: KeyValue): number {
-  return key.length + value.length;
+  #sizeOf({ key, value }: KeyValue, read: T): number {
+    return key.length + value.length + (this.#options.sink.sizeOf?.(read) ?? 0);
+  }
 }

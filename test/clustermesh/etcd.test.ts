@@ -64,7 +64,11 @@ withPeers(['etcd'], 'a real etcd with the rights that Cilium grants', () => {
       () => 'allowed',
       (error: unknown) => (error instanceof EtcdError ? `${error.reason}: ${error.message}` : error),
     );
-  const follow = (connection: EtcdConnection, keys: KeyRange, more: Partial<ListWatchOptions> = {}): Followed => {
+  const follow = (
+    connection: EtcdConnection,
+    keys: KeyRange,
+    more: Partial<ListWatchOptions<string>> = {},
+  ): Followed => {
     const followed = new Followed(keys, more);
     const end = new AbortController();
     followed.run(connection, end.signal);
@@ -117,7 +121,7 @@ withPeers(['etcd'], 'a real etcd with the rights that Cilium grants', () => {
     const stranger = await connectAs('nobody');
     expect(await refusal(ask(stranger, STATE))).toMatch(/^PermissionDenied: /);
     const followed = follow(stranger, STATE);
-    await expect.poll(() => followed.stats().trouble?.reason).toBe('PermissionDenied');
+    await expect.poll(() => followed.stats().trouble?.error.reason).toBe('PermissionDenied');
     expect(followed.stats()).toMatchObject({ synced: false, keys: 0 });
   });
 
@@ -425,19 +429,21 @@ function altered(connection: EtcdConnection, members: Partial<Pick<EtcdConnectio
 class Followed {
   readonly values = new Map<string, string>();
   replaced = 0;
-  readonly #listWatch: ListWatch;
+  readonly #listWatch: ListWatch<string>;
 
-  constructor(keys: KeyRange, more: Partial<ListWatchOptions>) {
+  constructor(keys: KeyRange, more: Partial<ListWatchOptions<string>>) {
     this.#listWatch = new ListWatch({
       ...{ keys, mostKeys: 1_000, mostBytes: 100_000_000, clock: systemClock, random: Math.random },
       ...more,
       sink: {
+        read: ({ value }) => shown(value),
         replace: (entries, unread) => {
           this.replaced++;
           for (const key of this.values.keys()) if (!unread.has(key)) this.values.delete(key);
-          for (const { key, value } of entries) this.values.set(key, shown(value));
+          for (const [key, value] of entries) this.values.set(key, value);
+          return undefined;
         },
-        upsert: ({ key, value }) => void this.values.set(key, shown(value)),
+        upsert: (key, value) => void this.values.set(key, value),
         delete: (key) => void this.values.delete(key),
       },
     });
