@@ -55,6 +55,8 @@ export interface ServiceEndpoints {
   readonly summaries: Collection<EndpointSummary>;
   /** The lists of a service; by `namespace/host`. */
   readonly byService: Index<EndpointList>;
+  /** Those of them that are slices. */
+  readonly slicesByService: Index<EndpointList>;
   /** Endpoints that are served although no slice lists them. */
   readonly held: HeldEndpoints;
 }
@@ -81,7 +83,12 @@ export function declareEndpoints(
   const { objects } = inputs;
   const hostOf = (read: Reader, namespace: string, name: string) =>
     `${namespace}/${name}.${namespace}.svc.${optionsOf(read, inputs).domainSuffix}`;
-  const asExported = (read: Reader, source: string, namespace: string, name: string): Pick<EndpointList, 'exportedAs'> =>
+  const asExported = (
+    read: Reader,
+    source: string,
+    namespace: string,
+    name: string,
+  ): Pick<EndpointList, 'exportedAs'> =>
     isOn(read, inputs) && read.get(services.exports.marks, objectKey(source, namespace, name)) === true
       ? { exportedAs: `${namespace}/${name}.${namespace}.svc.${clusterSetDomain}` }
       : {};
@@ -232,7 +239,7 @@ export function declareEndpoints(
       );
     },
   );
-  return { lists, groups, summaries, byService: plainByService, held };
+  return { lists, groups, summaries, byService: plainByService, slicesByService, held };
 }
 
 /** The services that a list is for. */
