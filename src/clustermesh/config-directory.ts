@@ -159,7 +159,7 @@ async function contentOf(path: string): Promise<Content | undefined> {
     const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       if (!(await file.stat()).isFile()) return undefined;
-      const buffer = Buffer.alloc(LONGEST_CONFIG + 1);
+      const buffer = Buffer.allocUnsafe(LONGEST_CONFIG + 1);
       let length = 0;
       for (let read = -1; read !== 0 && length < buffer.length; length += read)
         read = (await file.read(buffer, length, buffer.length - length)).bytesRead;

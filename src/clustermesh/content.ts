@@ -59,13 +59,6 @@ function isOfOneMachine(address: string): boolean {
   return (first >= 224 && first < 240) || address === '255.255.255.255';
 }
 
-export interface NamedPort {
-  /** Empty if it is the only one. */
-  readonly name: string;
-  readonly port: number;
-  readonly protocol: Transport;
-}
-
 const transports: readonly string[] = ['TCP', 'UDP', 'SCTP'];
 
 /** As an API server has it: absent means TCP. */

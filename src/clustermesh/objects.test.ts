@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { EndpointSlice } from '../api/core.ts';
-import type { NamedPort } from './content.ts';
+import type { GlobalBackend, NamedPort } from '../model/global-service.ts';
 import { changesBetween, serviceOf, sliceOf, slicesOfService } from './objects.ts';
-import type { RemoteBackend, RemoteService } from './service-value.ts';
+import type { RemoteService } from './service-value.ts';
 import type { RemoteSlice } from './slice-value.ts';
 
 const port = (name: string, number: number): NamedPort => ({ name, port: number, protocol: 'TCP' });
@@ -19,7 +19,7 @@ const service = (change: Partial<RemoteService>): RemoteService => ({
   ...change,
 });
 
-const backends = (count: number, ports: readonly NamedPort[] = http): readonly RemoteBackend[] =>
+const backends = (count: number, ports: readonly NamedPort[] = http): readonly GlobalBackend[] =>
   Array.from({ length: count }, (_, i) => ({ address: `10.9.${i >> 8}.${i & 255}`, ports }));
 
 /** Addresses and ports of each slice. */

@@ -2,8 +2,8 @@ import { isIP } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import type { CoreServicePort, EndpointSlice, Service, SliceEndpoint } from '../api/core.ts';
 import { contentHash, spreadHash } from '../model/hash.ts';
-import type { NamedPort } from './content.ts';
-import { portsKey, type RemoteBackend, type RemoteService } from './service-value.ts';
+import type { GlobalBackend, NamedPort } from '../model/global-service.ts';
+import { portsKey, type RemoteService } from './service-value.ts';
 import type { RemoteSlice } from './slice-value.ts';
 
 const SERVICE_NAME = 'kubernetes.io/service-name';
@@ -33,9 +33,9 @@ function slicesNeeded(endpoints: number): number {
 function buildSlice(
   { namespace, name }: RemoteService,
   part: number,
-  backends: readonly RemoteBackend[],
+  backends: readonly GlobalBackend[],
 ): EndpointSlice {
-  const [{ address, ports }] = backends as readonly [RemoteBackend];
+  const [{ address, ports }] = backends as readonly [GlobalBackend];
   const family = familyOf(address);
   return {
     apiVersion: 'discovery.k8s.io/v1',
@@ -53,7 +53,7 @@ function buildSlice(
 
 const READY = { ready: true };
 
-function readyEndpoint({ address, hostname, zone }: RemoteBackend): SliceEndpoint {
+function readyEndpoint({ address, hostname, zone }: GlobalBackend): SliceEndpoint {
   return { addresses: [address], conditions: READY, ...(hostname && { hostname }), ...(zone && { zone }) };
 }
 

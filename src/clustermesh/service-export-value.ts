@@ -1,5 +1,6 @@
 import { quote } from '../api/quote.ts';
-import { DNS_LABEL, type NamedPort, readNamed, transportOf } from './content.ts';
+import type { NamedPort } from '../model/global-service.ts';
+import { DNS_LABEL, readNamed, transportOf } from './content.ts';
 import { type Decoded, decodeJson } from './member.ts';
 import type { MeshCluster } from './names.ts';
 

@@ -182,7 +182,7 @@ describe('what this cluster exports', () => {
       selector: { app: 'cart' },
       frontends: [{ address: '10.1.0.9', ports: [{ ...http, port: 80 }] }],
       backends: [
-        { address: '10.9.0.2', ports: [http], zone: 'a1', forZones: ['a1', 'a2'] },
+        { address: '10.9.0.2', ports: [http], zone: 'a1' },
         { address: '10.9.0.1', ports: [http], hostname: 'cart-0' },
       ],
     },
@@ -200,7 +200,7 @@ describe('what this cluster exports', () => {
         '10.9.0.2': { http: { Protocol: 'TCP', Port: 8080 } },
       },
       hostnames: { '10.9.0.1': 'cart-0' },
-      zones: { '10.9.0.2': { zone: 'a1', forZones: [{ name: 'a1' }, { name: 'a2' }] } },
+      zones: { '10.9.0.2': { zone: 'a1', forZones: [] } },
       labels: { app: 'cart', tier: 'back' },
       selector: { app: 'cart' },
       includeExternal: true,

@@ -1,6 +1,7 @@
 import { quote } from '../api/quote.ts';
 import { canonicalAddress } from '../model/address.ts';
-import { addressProblem, DNS_LABEL, LABEL_VALUE, type NamedPort, readNamed, transportOf } from './content.ts';
+import type { GlobalAddress, GlobalBackend, GlobalService, NamedPort } from '../model/global-service.ts';
+import { addressProblem, DNS_LABEL, LABEL_VALUE, readNamed, transportOf } from './content.ts';
 import { type Decoded, decodeJson, type Member } from './member.ts';
 import type { MeshCluster } from './names.ts';
 
@@ -11,22 +12,10 @@ export interface RemoteService {
   readonly labels: Readonly<Record<string, string>>;
   /** False means the same as if it did not exist. */
   readonly shared: boolean;
-  /** Its own addresses; none if it is headless. */
-  readonly frontends: readonly RemoteFrontend[];
-  /** By address. */
-  readonly backends: readonly RemoteBackend[];
-}
-
-export interface RemoteFrontend {
-  readonly address: string;
-  /** By name. Equal ports are the same list. */
-  readonly ports: readonly NamedPort[];
-}
-
-export interface RemoteBackend extends RemoteFrontend {
-  /** Of a Pod of a StatefulSet. */
-  readonly hostname?: string;
-  readonly zone?: string;
+  /** Its own addresses; none if it is headless. Equal ports are the same list. */
+  readonly frontends: readonly GlobalAddress[];
+  /** By address. The same. */
+  readonly backends: readonly GlobalBackend[];
 }
 
 /** Of one service. */
@@ -66,7 +55,7 @@ export function decodeService(suffix: string, bytes: Uint8Array, cluster: MeshCl
   });
 }
 
-interface ReadAddress extends RemoteFrontend {
+interface ReadAddress extends GlobalAddress {
   /** Other maps have the same key. */
   readonly written: string;
 }
@@ -109,28 +98,12 @@ export function portsKey(ports: readonly NamedPort[]): string {
   return ports.map(({ name, port, protocol }) => `${name}:${port}/${protocol}`).join();
 }
 
-/** A service as this cluster exports it. Addresses are canonical. */
-export interface ExportedService {
-  readonly namespace: string;
-  readonly name: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly selector: Readonly<Record<string, string>>;
-  readonly frontends: readonly RemoteFrontend[];
-  readonly backends: readonly ExportedBackend[];
-}
-
-export interface ExportedBackend extends RemoteBackend {
-  /** Zones that should use it. */
-  readonly forZones?: readonly string[];
-}
-
 /** As Cilium's own exporter writes it: equal services are equal texts. */
-export function encodeService(service: ExportedService, { name: cluster, id }: MeshCluster): string {
+export function encodeService(service: GlobalService, { name: cluster, id }: MeshCluster): string {
   const { namespace, name, labels, selector, frontends, backends } = service;
   const hostnames = backends.flatMap(({ address, hostname }) => (hostname ? [[address, hostname] as const] : []));
-  const zones = backends.flatMap(({ address, zone, forZones = [] }) =>
-    zone ? [[address, { zone, forZones: forZones.map((each) => ({ name: each })) }] as const] : [],
-  );
+  // Hints would say which zones are to use it.
+  const zones = backends.flatMap(({ address, zone }) => (zone ? [[address, { zone, forZones: [] }] as const] : []));
   return JSON.stringify({
     cluster,
     namespace,
@@ -147,7 +120,7 @@ export function encodeService(service: ExportedService, { name: cluster, id }: M
   });
 }
 
-function addressMap(addresses: readonly RemoteFrontend[]): object {
+function addressMap(addresses: readonly GlobalAddress[]): object {
   return sortedMap(
     addresses.map(({ address, ports }) => [
       address,

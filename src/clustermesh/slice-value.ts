@@ -1,15 +1,8 @@
 import type { SliceEndpoint } from '../api/core.ts';
 import { quote } from '../api/quote.ts';
+import type { NamedPort } from '../model/global-service.ts';
 import { canonicalAddress } from '../model/address.ts';
-import {
-  addressProblem,
-  DNS_LABEL,
-  DNS_NAME,
-  expectOwner,
-  LABEL_VALUE,
-  type NamedPort,
-  transportOf,
-} from './content.ts';
+import { addressProblem, DNS_LABEL, DNS_NAME, expectOwner, LABEL_VALUE, transportOf } from './content.ts';
 import { namespacedSuffix } from './keys.ts';
 import { type Decoded, decoded, Wrong } from './member.ts';
 import type { MeshCluster } from './names.ts';
