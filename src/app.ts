@@ -20,7 +20,6 @@ import {
   type OpenSource,
   type SourceSurroundings,
   openSource,
-  replicaName,
   startSource,
 } from './object-source.ts';
 import { GatewayHosts } from './gateway-hosts/host-addresses.ts';
@@ -38,6 +37,7 @@ import { type OpsServers, serveOps } from './ops/servers.ts';
 import { logProblems } from './engine/problem-log.ts';
 import { recordServer } from './record.ts';
 import { replayFile } from './replay.ts';
+import { replicaName } from './replica-name.ts';
 import { clustersOfReplicas, identitiesOfReplicas, statusOfReplicas } from './replica-status.ts';
 import { version } from './version.ts';
 import { type WebhookServing, startWebhooks } from './webhook-serving.ts';
@@ -118,6 +118,7 @@ export async function startServing(
     const debugging = createDebugging({ protos, mesh: config.mesh, identity, clock });
     const engine = await startEngine({
       mesh: config.mesh,
+      namespace: identity.includes('/') ? identity.slice(0, identity.indexOf('/')) : undefined,
       ...(config.revision === undefined ? {} : { revision: config.revision }),
       protos,
       ...(config.grpcAddress && { plaintext: config.grpcAddress }),
@@ -282,7 +283,7 @@ function startOps(
     heldEndpoints: () => heldEndpoints(mesh).length,
     objects: () => Object.fromEntries(Object.entries(mesh.inputs.objects).map(([kind, input]) => [kind, input.size])),
     problems: debug.problems,
-    deliveries: () => engine.objects.deliveries,
+    deliveries: () => engine.writer.deliveries,
     withoutEndpoints: () => withoutEndpoints(mesh),
     listenerConflicts: () => mesh.listenerConflicts.size,
     ...(source.figures && { apiServer: source.figures }),

@@ -1,4 +1,3 @@
-import { hostname } from 'node:os';
 import { kindsToRead } from './api/kinds.ts';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
@@ -11,7 +10,7 @@ import { entriesOfConfigMap, entriesOfSecret } from './credentials/entries.ts';
 import { type Entries, credentialEntries } from './credentials/read-credential.ts';
 import { watchDirectory } from './directory/watch.ts';
 import type { Engine } from './engine/engine.ts';
-import { type HeldService, onHeld } from './engine/held-endpoints.ts';
+import { heldReport, onHeld } from './engine/held-endpoints.ts';
 import { maySeeSecrets } from './kube/access-review.ts';
 import { KubeClient } from './kube/client.ts';
 import { type Clock, systemClock } from './clock.ts';
@@ -27,6 +26,7 @@ import { Outages } from './kube/outages.ts';
 import type { KubeconfigPlace } from './remote-clusters.ts';
 import { type OtherClusters, followOtherClusters } from './other-clusters.ts';
 import { RootCertificates } from './kube/root-certificates.ts';
+import { replicaName } from './replica-name.ts';
 import { StatusWriter, type StatusWriterOptions } from './kube/status-writer.ts';
 import { warnOfUnreadKinds } from './kube/unread-kinds.ts';
 import { type CredentialObject, parseCredentialKey } from './model/credential.ts';
@@ -228,9 +228,10 @@ function clusterSource(
       ...shared,
       roots: () => roots.pem,
       rotation: { namespace: config.mesh.rootNamespace, text: () => roots.rotation },
-      namespaces: () => mesh.namespaces(),
+      namespaces: () => mesh.namespaces().filter((name) => !engine.objects.leavesOut(name)),
     });
   mesh.onNamespaces((names) => rootCertificates?.changed(names));
+  engine.onSelection((names) => rootCertificates?.changed(names));
   const configurations = roots === undefined ? [] : webhookConfigurations(config, shared, roots);
   roots?.onChange(() => {
     rootCertificates?.changed();
@@ -347,18 +348,6 @@ function webhookConfigurations(
   ];
 }
 
-/** Endpoints that an Event names. */
-const NAMED = 10;
-
-function heldReport({ namespace, name, uid, endpoints }: HeldService): Parameters<EventRecorder['report']>[0] {
-  const { since, until } = endpoints.reduce((a, b) => (a.since < b.since ? b : a));
-  const named = endpoints.slice(0, NAMED).map(({ address, pod }) => `${address} (Pod ${pod.name})`);
-  const more = endpoints.length > NAMED ? ', ...' : '';
-  const message = `${endpoints.length} endpoints are no longer listed, but their Pods are there and ready. They are served until ${until}, or until "fairlead release ${namespace}/${name}": ${named.join(', ')}${more}`;
-  const object = { apiVersion: 'v1', kind: 'Service', namespace, name, uid };
-  return { key: `held/${since}`, object, reason: 'EndpointsHeld', message };
-}
-
 function entriesOf({ kind }: CredentialObject, content: { readonly data: unknown }): Entries {
   return kind === 'Secret' ? entriesOfSecret(content) : entriesOfConfigMap(content);
 }
@@ -382,14 +371,4 @@ function followAccess(
 function podWith(identity: string, uid: string | undefined) {
   const [namespace = '', name] = identity.split('/');
   return name === undefined || uid === undefined ? undefined : { namespace, name, uid };
-}
-
-/** Of this process, if nobody says otherwise. */
-export function replicaName(): string {
-  return podOf(process.env) ?? `${hostname()}-${process.pid}`;
-}
-
-/** `namespace/name` of the Pod that this runs in, as set by the chart. */
-function podOf({ POD_NAMESPACE: namespace, POD_NAME: name }: NodeJS.ProcessEnv): string | undefined {
-  return namespace === undefined || name === undefined ? undefined : `${namespace}/${name}`;
 }

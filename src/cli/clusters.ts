@@ -48,7 +48,7 @@ export function printClusters(replicas: readonly ReplicaClusters[], now: number)
   const troubles = found.flatMap(({ replica, cluster }) =>
     troublesOf(cluster).map((trouble) => [cluster.id, trouble, ...(many ? [replica] : [])]),
   );
-  const below = table(['CLUSTER', 'TROUBLE', ...(many ? ['REPLICA'] : [])], troubles);
+  const below = table(['CLUSTER', 'REMARK', ...(many ? ['REPLICA'] : [])], troubles);
   return table(titles, rows) + (troubles.length === 0 ? '' : `\n${below}`);
 }
 
@@ -56,6 +56,18 @@ function objectsOf({ objects }: ClusterReport): string {
   return objects === undefined ? '' : String(Object.values(objects).reduce((sum, count) => sum + count, 0));
 }
 
-function troublesOf({ trouble, refusals = [] }: ClusterReport): readonly string[] {
-  return [...(trouble === undefined ? [] : [`${trouble.reason}, since ${trouble.since}`]), ...refusals];
+function troublesOf({ trouble, refusals = [], leftOut }: ClusterReport): readonly string[] {
+  return [
+    ...(trouble === undefined ? [] : [`${trouble.reason}, since ${trouble.since}`]),
+    ...refusals,
+    ...(leftOut === undefined || leftOut.namespaces === 0 ? [] : [printLeftOut(leftOut)]),
+  ];
+}
+
+/** Namespaces that are named. */
+const NAMED = 5;
+
+function printLeftOut({ namespaces, names, objects }: NonNullable<ClusterReport['leftOut']>): string {
+  const named = names.slice(0, NAMED).join(', ') + (namespaces > NAMED ? ', ...' : '');
+  return `${objects} objects are left out: discoverySelectors do not select their namespaces (${namespaces}: ${named})`;
 }

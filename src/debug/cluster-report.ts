@@ -14,6 +14,8 @@ export interface ClusterReport {
   readonly since?: string;
   /** What of it is known, by kind. */
   readonly objects?: Readonly<Record<string, number>>;
+  /** What no discovery selector matches; absent: there are none. */
+  readonly leftOut?: { readonly namespaces: number; readonly names: readonly string[]; readonly objects: number };
   /** Since it was last heard from. */
   readonly stalenessSeconds?: number;
   /** What keeps it from being up to date, and what to do. */
