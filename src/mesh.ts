@@ -7,6 +7,7 @@ import { declareApiListeners } from './mesh/resources/api-listeners.ts';
 import { declareClusters } from './mesh/resources/clusters.ts';
 import type { AddressClaim } from './model/address-claim.ts';
 import type { CredentialKey } from './model/credential.ts';
+import type { GlobalService } from './model/global-service.ts';
 import type { WantedKeySet } from './mesh/findings/key-sets.ts';
 import type { Labels } from './model/labels.ts';
 import type { NetworkGateways } from './model/network.ts';
@@ -23,6 +24,7 @@ import { declareTokenFindings } from './mesh/findings/tokens.ts';
 import { declareAuthorizerProblems } from './mesh/findings/authorizers.ts';
 import { declareConflicts } from './mesh/findings/conflicts.ts';
 import { type EndpointList, declareEndpoints } from './mesh/objects/endpoints.ts';
+import { declareGlobalServices } from './mesh/objects/global-services.ts';
 import type { HeldEndpoints } from './mesh/objects/held-endpoints.ts';
 import type { ExportVerdict } from './mesh/objects/exports.ts';
 import { declareGateways } from './mesh/gateways/gateways.ts';
@@ -61,6 +63,7 @@ import { declareServices } from './mesh/objects/services.ts';
 import { sharedClusters } from './mesh/objects/shared-endpoints.ts';
 import { declareSettings } from './mesh/settings.ts';
 import { declareSizeLimits } from './mesh/findings/size-limits.ts';
+import { declareTrustDomains } from './mesh/objects/trust-domains.ts';
 import { declareWorkloads } from './mesh/objects/workloads.ts';
 import { declareRouteHosts } from './mesh/clients/route-hosts.ts';
 import { declareRouteTables } from './mesh/resources/route-tables.ts';
@@ -104,6 +107,10 @@ export interface Mesh {
   readonly exports: Collection<ExportVerdict>;
   /** Calls back with what the status of a ServiceExport should say from now on, by object; undefined: it is gone. */
   onExports(changed: (key: string, verdict: ExportVerdict | undefined) => void): void;
+  /** What the other clusters of a ClusterMesh are to know of this one, by `namespace/name`. */
+  readonly globalServices: Collection<GlobalService>;
+  /** Calls back with the keys of those that have come, gone or changed. */
+  onGlobalServices(changed: (keys: readonly string[]) => void): void;
   /** Calls back when namespaces have come, gone or changed. */
   onNamespaces(changed: (names: readonly string[]) => void): void;
   /** Of the mesh config; `cluster.local` before the first commit. */
@@ -152,11 +159,13 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const inputs = declareInputs(graph);
   const settings = declareSettings(graph, inputs);
   const networks = declareNetworks(graph, inputs);
-  const workloads = declareWorkloads(graph, inputs, settings, networks);
-  const services = declareServices(graph, inputs, settings);
+  const trustDomains = declareTrustDomains(graph, inputs, settings);
+  const workloads = declareWorkloads(graph, inputs, { settings, networks, trustDomains });
+  const services = declareServices(graph, inputs, settings, trustDomains);
   const policies = declarePolicies(graph, inputs);
   const peerModes = declarePeerModes(graph, inputs, policies, settings);
   const endpoints = declareEndpoints(graph, inputs, { services, workloads, peerModes, networks });
+  const globalServices = declareGlobalServices(graph, inputs, endpoints.slicesByService);
   const rules = declareRules(graph, inputs, settings);
   const virtualServices = declareVirtualServices(graph, inputs, settings);
   const sidecars = declareSidecars(graph, inputs);
@@ -228,6 +237,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     inputs.failures,
     settings.parsed,
     networks.parsed,
+    trustDomains.parsed,
     workloads.parsedEntries,
     services.parsedEntries,
     services.parsedImports,
@@ -290,6 +300,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     inputs.objects.Namespace,
     services.addressClaims,
     services.exports.verdicts,
+    globalServices,
     endpoints.held.byService,
   ])
     collection.track();
@@ -322,6 +333,13 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       graph.observe((draft) => {
         for (const { key, after } of draft.changes(services.exports.verdicts)) changed(key, after);
       }, 'exports');
+    },
+    globalServices,
+    onGlobalServices(changed) {
+      graph.observe((draft) => {
+        const keys = Array.from(draft.changes(globalServices), ({ key }) => key);
+        if (keys.length > 0) changed(keys);
+      }, 'global services');
     },
     onNamespaces(changed) {
       graph.observe((draft) => {

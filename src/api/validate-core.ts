@@ -124,10 +124,7 @@ const shapes: Readonly<Record<ForeignKindName | 'Secret', Shape>> = {
           trafficDistribution: text,
           publishNotReadyAddresses: bool,
           sessionAffinity: oneOf('None', 'ClientIP'),
-          sessionAffinityConfig: object(
-            {},
-            { clientIP: object({}, { timeoutSeconds: integer(1, 86_400) }) },
-          ),
+          sessionAffinityConfig: object({}, { clientIP: object({}, { timeoutSeconds: integer(1, 86_400) }) }),
           ipFamilies: list(oneOf('IPv4', 'IPv6')),
         },
       ),
@@ -162,7 +159,10 @@ const shapes: Readonly<Record<ForeignKindName | 'Secret', Shape>> = {
   ServiceExport: object({}),
   ServiceImport: object({
     spec: object(
-      { type: oneOf('ClusterSetIP', 'Headless'), ports: list(object({ port }, { name: text, protocol, appProtocol: text })) },
+      {
+        type: oneOf('ClusterSetIP', 'Headless'),
+        ports: list(object({ port }, { name: text, protocol, appProtocol: text })),
+      },
       { ips: list(text), internalTrafficPolicy: oneOf('Cluster', 'Local'), trafficDistribution: text },
     ),
   }),

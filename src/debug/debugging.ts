@@ -75,7 +75,7 @@ export function createDebugging(options: DebuggingOptions): Debugging {
 
 function pageSources(
   { protos, mesh: { clusterId, domainSuffix }, clock }: DebuggingOptions,
-  { mesh, ads }: Engine,
+  { mesh, ads, objects }: Engine,
   source: ObjectSource,
 ): Omit<DebugSources, 'status' | 'commits' | 'record'> {
   const services = function* (): Generator<MeshService> {
@@ -93,17 +93,26 @@ function pageSources(
     },
     problems: () => [...mesh.problems.byObject.entries()].flatMap(([, found]) => found),
     held: () => heldEndpoints(mesh),
-    clusters: () => clustersOf(clusterId, source),
+    clusters: () => clustersOf(clusterId, objects, source),
+    identities: (address) => source.otherClusters.identitiesOf(address),
     networks: () => networksOf(mesh),
     multiclusterServices: () => multiclusterServices(mesh, domainSuffix),
     ...(source.locate && { locate: source.locate }),
   };
 }
 
-function clustersOf(id: string, { waitingFor, remoteClusters }: ObjectSource): readonly ClusterReport[] {
+function clustersOf(
+  id: string,
+  objects: Engine['objects'],
+  { waitingFor, otherClusters }: ObjectSource,
+): readonly ClusterReport[] {
   const phase = waitingFor().length === 0 ? 'synced' : 'syncing';
-  const own: ClusterReport = { id, secretName: '', syncStatus: phase, kind: 'Kubernetes', phase };
-  return [own, ...(remoteClusters?.reports() ?? [])];
+  const leftOut = objects.leftOut();
+  const own: ClusterReport = {
+    ...{ id, secretName: '', syncStatus: phase, kind: 'Kubernetes', phase },
+    ...(leftOut && { leftOut }),
+  };
+  return [own, ...otherClusters.reports()];
 }
 
 function* networksOf({ networkGateways, inputs }: Engine['mesh']): Generator<object> {

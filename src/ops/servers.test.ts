@@ -66,6 +66,7 @@ const debug = {
       message: 'is odd.',
     },
   ],
+  identities: () => [],
   networks: () => [],
   multiclusterServices: () => [],
   clusters: () => [{ id: 'east' }],

@@ -24,13 +24,13 @@ export function sniChains({ service, port, rule, summary, settings }: SniChainsI
     const dnsEndpoints = withMtls(summary.dnsEndpoints, mtlsUse(rule, port.number, subset));
     if (!isServed(service, port.number, subset?.labels ?? {}, { ...summary, dnsEndpoints })) continue;
     const cluster = sniCluster(port.number, name, service.host);
+    // Envoy ignores their case, and rejects a listener with two chains for one server name.
     const serverName = cluster.toLowerCase();
-    // Envoy rejects a listener with two chains for one server name.
     if (found.has(serverName)) continue;
     // Unlike in the client, which has done that.
     const { tunnel: _, ...policy } = policyOf(rule, name);
     found.set(serverName, {
-      serverName,
+      serverName: cluster,
       target: {
         clusters: [{ name: cluster, weight: 0 }],
         weighted: false,

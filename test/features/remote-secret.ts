@@ -1,17 +1,19 @@
 import type { Json } from '../../src/api/json.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 
-export function kubeconfigFor(url: string, user: object = { token: 't' }): string {
+export function kubeconfigFor(url: string, user: object = { token: 't' }, cluster = 'c'): string {
   return JSON.stringify({
-    clusters: [{ name: 'c', cluster: { server: url } }],
+    clusters: [{ name: cluster, cluster: { server: url } }],
     users: [{ name: 'u', user }],
-    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    contexts: [{ name: 'x', context: { cluster, user: 'u' } }],
     'current-context': 'x',
   });
 }
 
 /** As `istioctl create-remote-secret` writes it. */
-export function remoteSecret(entries: Readonly<Record<string, string>>): KubernetesObject & Json & { readonly metadata: Json } {
+export function remoteSecret(
+  entries: Readonly<Record<string, string>>,
+): KubernetesObject & Json & { readonly metadata: Json } {
   return {
     apiVersion: 'v1',
     kind: 'Secret',

@@ -69,7 +69,11 @@ function addressesOf(
     const address = canonicalAddress(ip);
     const owner = ownerOf(address);
     if (owner === undefined) return [address];
-    add(field, 'Conflicted', `${address} belongs to ${printRef(owner.origins[0]!)}, which keeps it; use another address.`);
+    add(
+      field,
+      'Conflicted',
+      `${address} belongs to ${printRef(owner.origins[0]!)}, which keeps it; use another address.`,
+    );
     return [];
   });
   return { addresses: [...new Set(addresses)], problems };
