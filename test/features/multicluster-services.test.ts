@@ -33,15 +33,15 @@ const slice = (address: string) => ({
   endpoints: [{ addresses: [address], conditions: { ready: true } }],
 });
 
-const of = (version: string, kind: string, metadata: object = {}, more: object = {}) => ({
+const of = (version: string, kind: string, more: object = {}) => ({
   apiVersion: `multicluster.x-k8s.io/${version}`,
   kind,
-  metadata: meta(metadata),
+  metadata: meta(),
   ...more,
 });
 
 const spec = { type: 'ClusterSetIP', ips: ['10.5.0.1'], ports: [{ name: 'http', port: 9080 }] };
-const imported = of('v1beta1', 'ServiceImport', {}, { spec });
+const imported = of('v1beta1', 'ServiceImport', { spec });
 const exported = of('v1beta1', 'ServiceExport');
 const EXPORTS = pathOf(exported);
 
@@ -137,25 +137,9 @@ test('the status of an export in the own cluster says what became of it; nothing
 
 test('conditions that another program writes are left to it', async () => {
   const { own, program } = await start();
-  const theirs = (conditions: readonly object[], types: readonly string[]) =>
-    of(
-      'v1beta1',
-      'ServiceExport',
-      {
-        managedFields: [
-          {
-            manager: 'other-controller',
-            fieldsV1: {
-              'f:status': { 'f:conditions': Object.fromEntries(types.map((type) => [`k:{"type":"${type}"}`, {}])) },
-            },
-          },
-        ],
-      },
-      { status: { conditions } },
-    );
   const accepted = { type: 'Accepted', status: 'Unknown', reason: 'Theirs', message: '' };
   const valid = { type: 'Valid', status: 'False', reason: 'Theirs', message: '' };
-  put(own.server, theirs([accepted, valid], ['Accepted', 'Valid']));
+  put(own.server, { ...exported, status: { conditions: [accepted, valid] } });
   await program.logged('Ready');
   const expected = { Accepted: 'Unknown Theirs', Valid: 'False Theirs', Ready: 'True Exported' };
   await own.changed(() => expect(conditionsOf(own)).toEqual({ ...expected, Conflict: 'False NoConflicts' }));
