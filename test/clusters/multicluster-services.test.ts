@@ -99,7 +99,9 @@ function endpointsOf(mesh: TestMesh, stream: string, host: string, subset = ''):
   const name = `outbound|9000|${subset}|${host}`;
   const found = (mesh.json(stream).eds as Assignment[]).find(({ clusterName }) => clusterName === name);
   if (found === undefined) return undefined;
-  return [...JSON.stringify(found).matchAll(/"address":"([\d.]+)","portValue"/g)].map(([, address = '']) => address).sort();
+  return [...JSON.stringify(found).matchAll(/"address":"([\d.]+)","portValue"/g)]
+    .map(([, address = '']) => address)
+    .sort();
 }
 
 const listenersOf = (mesh: TestMesh, stream: string): string[] =>
@@ -187,7 +189,13 @@ test('a proxy that names no cluster, or one that nobody knows, is in the own one
 test('what is exported has the ports of all Services, and for the rest is like that of the oldest export', () => {
   const mesh = meshOf();
   mesh.apply([service({ ports: [{ name: 'tcp', port: 9000 }] }), exported({ since: 2024 }), imported({ ports: [] })]);
-  const other = { ports: [{ name: 'tcp', port: 9001 }, { name: 'http', port: 80 }, { name: 'same', port: 9000 }] };
+  const other = {
+    ports: [
+      { name: 'tcp', port: 9001 },
+      { name: 'http', port: 80 },
+      { name: 'same', port: 9000 },
+    ],
+  };
   const hidden = service(other);
   mesh.apply(
     [
