@@ -107,7 +107,7 @@ export function keepStatuses(options: ClusterStatusesOptions): ClusterStatuses {
       writer.observed(kind, namespace, name);
       if (kind === 'ServiceExport') return;
       const object = latest(kind, namespace, name);
-      if (object !== undefined) engine.objects.touched(kind as CustomKindName, object);
+      if (object !== undefined) engine.writer.touched(kind as CustomKindName, object);
       progress.confirm(generationKey(kind as CustomKindName, objectKey(clusterId, namespace, name)));
     },
     async idle() {

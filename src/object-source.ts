@@ -1,4 +1,3 @@
-import { hostname } from 'node:os';
 import { kindsToRead } from './api/kinds.ts';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
@@ -11,7 +10,7 @@ import { entriesOfConfigMap, entriesOfSecret } from './credentials/entries.ts';
 import { type Entries, credentialEntries } from './credentials/read-credential.ts';
 import { watchDirectory } from './directory/watch.ts';
 import type { Engine } from './engine/engine.ts';
-import { type HeldService, onHeld } from './engine/held-endpoints.ts';
+import { heldReport, onHeld } from './engine/held-endpoints.ts';
 import { maySeeSecrets } from './kube/access-review.ts';
 import { KubeClient } from './kube/client.ts';
 import { type Clock, systemClock } from './clock.ts';
@@ -24,8 +23,10 @@ import { keepGenerations } from './cluster-generations.ts';
 import { keepStatuses } from './cluster-statuses.ts';
 import { FairleadOperator } from './kube/operator.ts';
 import { Outages } from './kube/outages.ts';
-import { type RemoteClusters, type RemoteClustersOptions, followRemoteClusters } from './remote-clusters.ts';
+import type { KubeconfigPlace } from './remote-clusters.ts';
+import { type OtherClusters, followOtherClusters } from './other-clusters.ts';
 import { RootCertificates } from './kube/root-certificates.ts';
+import { replicaName } from './replica-name.ts';
 import { StatusWriter, type StatusWriterOptions } from './kube/status-writer.ts';
 import { warnOfUnreadKinds } from './kube/unread-kinds.ts';
 import { type CredentialObject, parseCredentialKey } from './model/credential.ts';
@@ -47,7 +48,7 @@ export interface ObjectSource {
   readonly figures?: () => ApiServerFigures;
   readonly status?: NonNullable<MetricSources['status']>;
   readonly leader?: () => boolean;
-  readonly remoteClusters?: Pick<RemoteClusters, 'reports' | 'syncTimeouts' | 'events'>;
+  readonly otherClusters: Pick<OtherClusters, 'reports' | 'identitiesOf' | 'syncTimeouts' | 'events'>;
   readonly locate?: (problem: Problem) => string | undefined;
   readonly files?: NonNullable<MetricSources['files']>;
   readonly webhookConfigurations?: NonNullable<MetricSources['webhookConfigurations']>;
@@ -126,22 +127,15 @@ async function directorySource(
     onReports: (_, appeared) => report(appeared),
     signal,
   });
-  const { remoteKubeconfigs } = config;
-  const remote =
-    remoteKubeconfigs === undefined
-      ? undefined
-      : followRemoteClusters({
-          ...remoteOptions(config, engine, log, clock, signal),
-          from: { kind: 'Files', directory: remoteKubeconfigs },
-        });
+  const others = followOtherClusters(config, engine, kubeconfigFiles(config), { log, clock, signal });
   return {
-    ready: remote?.ready ?? Promise.resolve(),
-    waitingFor: () => remote?.waitingFor() ?? [],
+    ready: others.ready,
+    waitingFor: () => others.waitingFor(),
     async end() {
       await directory.ended;
-      await remote?.end();
+      await others.end();
     },
-    ...(remote && { remoteClusters: remote }),
+    otherClusters: others,
     files: () => directory.reports(),
     locate: ({ object, field }) => {
       const place = directory.locate(object, field);
@@ -150,19 +144,8 @@ async function directorySource(
   };
 }
 
-function remoteOptions(
-  { mesh, revision, insecureRemoteClusters }: Config,
-  engine: Engine,
-  log: Logger,
-  clock: Clock,
-  signal: AbortSignal,
-): Omit<RemoteClustersOptions, 'from'> {
-  const { clusterId, rootNamespace } = mesh;
-  return {
-    ...{ engine, clusterId, rootNamespace, ownKinds: kindsToRead(mesh), clock, random: Math.random, log, signal },
-    ...(revision !== undefined && { revision }),
-    rules: { allowInsecure: insecureRemoteClusters },
-  };
+function kubeconfigFiles({ remoteKubeconfigs: directory }: Config): KubeconfigPlace | undefined {
+  return directory === undefined ? undefined : { kind: 'Files', directory };
 }
 
 /** Files have no status to keep automatic addresses in: they follow from all of them together. */
@@ -245,9 +228,10 @@ function clusterSource(
       ...shared,
       roots: () => roots.pem,
       rotation: { namespace: config.mesh.rootNamespace, text: () => roots.rotation },
-      namespaces: () => mesh.namespaces(),
+      namespaces: () => mesh.namespaces().filter((name) => !engine.objects.leavesOut(name)),
     });
   mesh.onNamespaces((names) => rootCertificates?.changed(names));
+  engine.onSelection((names) => rootCertificates?.changed(names));
   const configurations = roots === undefined ? [] : webhookConfigurations(config, shared, roots);
   roots?.onChange(() => {
     rootCertificates?.changed();
@@ -293,15 +277,10 @@ function clusterSource(
   const report: EventRecorder['report'] = (about) => {
     if (config.statusWrites) events.report(about);
   };
-  const remote = followRemoteClusters({
-    ...remoteOptions(config, engine, log, clock, signal),
-    from:
-      config.remoteKubeconfigs === undefined
-        ? { kind: 'Secrets', api: client, outages, report }
-        : { kind: 'Files', directory: config.remoteKubeconfigs },
-  });
+  const kubeconfigs = kubeconfigFiles(config) ?? { kind: 'Secrets', api: client, outages, report };
+  const others = followOtherClusters(config, engine, kubeconfigs, { log, clock, signal });
   let isRead = false;
-  const ready = Promise.all([operator.whenReady(), remote.ready]).then(async () => {
+  const ready = Promise.all([operator.whenReady(), others.ready]).then(async () => {
     const trouble = await generations.read();
     if (trouble !== undefined && !signal.aborted)
       log.warn(
@@ -318,7 +297,7 @@ function clusterSource(
     ready,
     waitingFor: () => [
       ...operator.waitingFor(),
-      ...remote.waitingFor(),
+      ...others.waitingFor(),
       ...(isRead || generations.isRead ? [] : ['GenerationInForce']),
     ],
     async end() {
@@ -329,13 +308,13 @@ function clusterSource(
       await following;
       await generations.idle();
       await events.idle();
-      await remote.end();
+      await others.end();
       await operator.shutdown();
     },
     figures: () => operator.stats(),
     status: () => writer.stats(),
     leader: () => electors.some((elector) => elector.isLeader()),
-    remoteClusters: remote,
+    otherClusters: others,
     ...(configurations.length > 0 && {
       webhookConfigurations: () => configurations.map(({ name, isRight }) => [name, isRight] as const),
     }),
@@ -369,18 +348,6 @@ function webhookConfigurations(
   ];
 }
 
-/** Endpoints that an Event names. */
-const NAMED = 10;
-
-function heldReport({ namespace, name, uid, endpoints }: HeldService): Parameters<EventRecorder['report']>[0] {
-  const { since, until } = endpoints.reduce((a, b) => (a.since < b.since ? b : a));
-  const named = endpoints.slice(0, NAMED).map(({ address, pod }) => `${address} (Pod ${pod.name})`);
-  const more = endpoints.length > NAMED ? ', ...' : '';
-  const message = `${endpoints.length} endpoints are no longer listed, but their Pods are there and ready. They are served until ${until}, or until "fairlead release ${namespace}/${name}": ${named.join(', ')}${more}`;
-  const object = { apiVersion: 'v1', kind: 'Service', namespace, name, uid };
-  return { key: `held/${since}`, object, reason: 'EndpointsHeld', message };
-}
-
 function entriesOf({ kind }: CredentialObject, content: { readonly data: unknown }): Entries {
   return kind === 'Secret' ? entriesOfSecret(content) : entriesOfConfigMap(content);
 }
@@ -404,14 +371,4 @@ function followAccess(
 function podWith(identity: string, uid: string | undefined) {
   const [namespace = '', name] = identity.split('/');
   return name === undefined || uid === undefined ? undefined : { namespace, name, uid };
-}
-
-/** Of this process, if nobody says otherwise. */
-export function replicaName(): string {
-  return podOf(process.env) ?? `${hostname()}-${process.pid}`;
-}
-
-/** `namespace/name` of the Pod that this runs in, as set by the chart. */
-function podOf({ POD_NAMESPACE: namespace, POD_NAME: name }: NodeJS.ProcessEnv): string | undefined {
-  return namespace === undefined || name === undefined ? undefined : `${namespace}/${name}`;
 }

@@ -7,6 +7,7 @@ import { type OwnedClusters, type OwnerRefusal, ownedClusters } from './clusters
 import { printOwner } from './clusters/owner.ts';
 import { type ClusterReport, syncStatusOf } from './debug/cluster-report.ts';
 import type { Engine } from './engine/engine.ts';
+import type { LeftOut } from './engine/namespace-filter.ts';
 import type { KubeApi } from './kube/client.ts';
 import type { EventRecorder } from './kube/event-recorder.ts';
 import type { Log } from './kube/log.ts';
@@ -73,9 +74,14 @@ export type KubeconfigEvents = Readonly<Record<'add' | 'update' | 'delete', numb
 /** The clusters that Secrets of the root namespace, or files, name: what runs there is of this mesh, too. */
 export function followRemoteClusters(options: RemoteClustersOptions): RemoteClusters {
   const { from, engine, rules, clock, random, signal } = options;
+  const sinks = new Map<string, ReturnType<Engine['clusterSink']>>();
   const clusters = new Clusters<ClusterAccess>({
     start: (id, access, sink, ending) => readRemoteCluster(id, { ...options, access, sink, signal: ending }),
-    sinkOf: (id) => engine.clusterSink(id),
+    sinkOf(id) {
+      const sink = engine.clusterSink(id);
+      sinks.set(id, sink);
+      return sink;
+    },
     served: (id, isServed) => engine.serveCluster(id, isServed),
     kinds: remoteKinds(options.ownKinds).map(({ name }) => name),
     hold: () => engine.committer.hold(),
@@ -83,7 +89,15 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
     random,
   });
   const choice = new Choice(options, clusters);
-  const kubeconfigs = new Kubeconfigs({ rules, changed: () => choice.make(kubeconfigs), signal });
+  const kubeconfigs = new Kubeconfigs({
+    rules,
+    changed() {
+      choice.make(kubeconfigs);
+      const wanted = choice.clusters;
+      for (const id of sinks.keys()) if (!wanted.has(id)) sinks.delete(id);
+    },
+    signal,
+  });
   const source =
     from.kind === 'Secrets'
       ? followRemoteSecrets({ ...options, ...from, kubeconfigs })
@@ -105,7 +119,7 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
         return [`cluster ${id}${trouble === undefined ? '' : ` (${trouble.reason})`}`];
       }),
     ],
-    reports: () => reportsOf(clusters.statuses(), choice.refusals),
+    reports: () => reportsOf(clusters.statuses(), choice.refusals, (id) => sinks.get(id)?.leftOut()),
     syncTimeouts: () => clusters.syncTimeouts,
     events: () => source.events(),
     async end() {
@@ -125,6 +139,10 @@ class Choice {
   constructor(options: RemoteClustersOptions, clusters: Clusters<ClusterAccess>) {
     this.#options = options;
     this.#clusters = clusters;
+  }
+
+  get clusters(): OwnedClusters['clusters'] {
+    return this.#owned.clusters;
   }
 
   get refusals(): readonly OwnerRefusal[] {
@@ -164,15 +182,21 @@ class Choice {
   }
 }
 
-function reportsOf(statuses: readonly ClusterStatus[], refusals: readonly OwnerRefusal[]): readonly ClusterReport[] {
+function reportsOf(
+  statuses: readonly ClusterStatus[],
+  refusals: readonly OwnerRefusal[],
+  leftOutOf: (id: string) => LeftOut | undefined,
+): readonly ClusterReport[] {
   const byCluster = Map.groupBy(refusals, ({ cluster = '' }) => cluster);
   const textsOf = (id: string): string[] => (byCluster.get(id) ?? []).map(printRefusal);
   const known = statuses.map(({ id, owner, phase, since, figures, trouble }): ClusterReport => {
     const texts = textsOf(id);
+    const leftOut = leftOutOf(id);
     return {
       ...{ id, secretName: owner, syncStatus: syncStatusOf(phase), kind: 'Kubernetes', phase },
       since: since.toISOString(),
       ...figures,
+      ...(leftOut && { leftOut }),
       ...(trouble && { trouble: { reason: trouble.reason, since: trouble.since.toISOString() } }),
       ...(texts.length > 0 && { refusals: texts }),
     };

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { delimiter } from 'node:path';
+import { type ClusterLimit, type MeshCluster, clusterIdProblem } from '../clustermesh/names.ts';
 import { readDocument } from '../yaml/document.ts';
 import {
   type Address,
@@ -14,6 +15,15 @@ import {
   variableName,
   Wrong,
 } from './settings.ts';
+
+/** How the other clusters of Cilium's ClusterMesh are read. */
+export interface ClusterMeshConfig {
+  /** A file for each of them. */
+  readonly directory: string;
+  readonly own: MeshCluster;
+  /** Serve what no Service here has the name of, too. */
+  readonly importsServices: boolean;
+}
 
 /** Everything that `fairlead serve` can be told: one frozen value, read once at the start. */
 export interface Config {
@@ -46,6 +56,8 @@ export interface Config {
   readonly statusWrites: boolean;
   /** Where kubeconfigs of remote clusters are, if not in Secrets. */
   readonly remoteKubeconfigs?: string;
+  /** Absent: this cluster is in no ClusterMesh, as far as Fairlead is concerned. */
+  readonly clusterMesh?: ClusterMeshConfig;
   /** Kubeconfigs of remote clusters may say that their server need not prove who it is. */
   readonly insecureRemoteClusters: boolean;
 }
@@ -137,6 +149,7 @@ export function readConfig(origins: Origins): Config {
     lease: { name: values.one('leaseName'), namespace: values.one('leaseNamespace') },
     statusWrites: values.one('statusWrites') === 'on',
     ...remoteKubeconfigsOf(values),
+    ...clusterMeshOf(values),
     insecureRemoteClusters: values.one('insecureRemoteClusters') === 'allow',
   });
 }
@@ -159,6 +172,23 @@ function secureOf(values: Values, isDirectory: boolean, address: Address): Secur
 function remoteKubeconfigsOf(values: Values): Pick<Config, 'remoteKubeconfigs'> {
   const directory = values.one('remoteKubeconfigs');
   return directory === '' ? {} : { remoteKubeconfigs: directory };
+}
+
+function clusterMeshOf(values: Values): Pick<Config, 'clusterMesh'> {
+  const directory = values.one('clustermeshConfig');
+  if (directory === '') return {};
+  const limit = Number(values.one('clustermeshMaxConnectedClusters')) as ClusterLimit;
+  const name = values.optional('clustermeshName');
+  const id = values.optional('clustermeshId');
+  const needed = (setting: 'clustermeshName' | 'clustermeshId'): ConfigError =>
+    new ConfigError(`${flagName(setting)}: must be set where ${values.origin('clustermeshConfig')} is`);
+  if (name === undefined) throw needed('clustermeshName');
+  if (id === undefined) throw needed('clustermeshId');
+  const problem = clusterIdProblem(id, limit);
+  if (problem !== undefined) throw new ConfigError(`${values.origin('clustermeshId')}: ${problem}`);
+  return {
+    clusterMesh: { directory, own: { name, id, limit }, importsServices: values.one('clustermeshImport') === 'all' },
+  };
 }
 
 /** A directory has no API server. */

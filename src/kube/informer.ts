@@ -6,7 +6,7 @@ import type { KubeApi, Query } from './client.ts';
 import { sleep, type Clock } from '../clock.ts';
 import { deliver } from './deliver.ts';
 import { installedVersion } from './discovery.ts';
-import { Doubt } from './doubt.ts';
+import { Doubt } from '../doubt.ts';
 import { isObject, type Json } from '../api/json.ts';
 import type { InformerStats } from './informer-stats.ts';
 import { list } from './list.ts';
@@ -117,7 +117,14 @@ export class Informer {
     this.type = options.type;
     this.recovery = options.recovery ?? new Recovery({ clock, random, hold: () => () => undefined });
     this.unreadable = new Unreadable(options);
-    this.doubt = new Doubt(options);
+    this.doubt = new Doubt({
+      ...options,
+      onDoubt: (counts) =>
+        options.log.warn('Most objects vanished, keeping them until another list agrees', {
+          kind: options.name,
+          ...counts,
+        }),
+    });
     this.backoff = new Backoff({ base: 200, cap: maxDelay, random });
     this.missing = new Backoff({ base: 1_000, cap: maxDelay, random });
     this.expired = new Backoff({ base: 100, cap: maxDelay, random });

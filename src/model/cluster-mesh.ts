@@ -26,6 +26,7 @@ type Annotations = Readonly<Record<string, string>>;
 
 /** Cilium's names for them; those of releases before 1.14 come second. */
 const GLOBAL = ['service.cilium.io/global', 'io.cilium/global-service'];
+const SHARED = ['service.cilium.io/shared', 'io.cilium/shared-service'];
 const AFFINITY = ['service.cilium.io/affinity', 'io.cilium/service-affinity'];
 
 /** What the annotations of a Service say. Undefined: it is not global, and has no endpoints of other clusters. */
@@ -33,6 +34,18 @@ export function affinityOf(annotations: Annotations): Affinity | undefined {
   if (valueOf(annotations, GLOBAL) !== 'true') return undefined;
   const affinity = valueOf(annotations, AFFINITY);
   return affinity === 'local' || affinity === 'remote' ? affinity : 'none';
+}
+
+/** Whether the endpoints of a Service are for the other clusters, too: if it is global, unless it says otherwise. */
+export function isShared(annotations: Annotations): boolean {
+  return valueOf(annotations, GLOBAL) === 'true' && (valueOf(annotations, SHARED) ?? 'true') === 'true';
+}
+
+const GLOBAL_NAMESPACE = ['clustermesh.cilium.io/global'];
+
+/** Whether Services of the namespace can be global, by the annotations of the Namespace: unless it says otherwise. */
+export function isGlobalNamespace(annotations: Annotations): boolean {
+  return (valueOf(annotations, GLOBAL_NAMESPACE) ?? 'true') === 'true';
 }
 
 function valueOf(annotations: Annotations, names: readonly string[]): string | undefined {

@@ -55,6 +55,8 @@ export interface ServiceEndpoints {
   readonly summaries: Collection<EndpointSummary>;
   /** The lists of a service; by `namespace/host`. */
   readonly byService: Index<EndpointList>;
+  /** Those of them that are slices. */
+  readonly slicesByService: Index<EndpointList>;
   /** Endpoints that are served although no slice lists them. */
   readonly held: HeldEndpoints;
 }
@@ -129,7 +131,7 @@ export function declareEndpoints(
       const endpoints = reconcileEndpointSlice(slice, { ...context, viaClusterMesh: meshed !== undefined });
       const origin = originOf(key, slice);
       const problems = tooMany(endpoints, origin, 'endpoints');
-      const exported = asExported(read, sourceOfKey(key), namespace, name);
+      const exported = meshed === undefined ? asExported(read, source, namespace, name) : {};
       emit(key, { service, ...exported, endpoints, origins: [origin], problems });
     },
   );
@@ -242,7 +244,7 @@ export function declareEndpoints(
       );
     },
   );
-  return { lists, groups, summaries, byService: plainByService, held };
+  return { lists, groups, summaries, byService: plainByService, slicesByService, held };
 }
 
 /** The services that a list is for. */

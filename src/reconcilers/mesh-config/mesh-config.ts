@@ -17,6 +17,7 @@ import { present } from '../destination-rule/values.ts';
 import { quote } from '../../api/quote.ts';
 import { Field, Findings } from '../field.ts';
 import { readAuthorizers } from './authorizers.ts';
+import { readDiscoverySelectors } from './discovery-selectors.ts';
 import { readGatewayTopology } from './gateway-topology.ts';
 import { cipherListProblem, cipherProblem, curveProblem } from '../gateway/ciphers.ts';
 import { type FormatProblem, problemOfFormat } from '../virtual-service/header-format.ts';
@@ -67,6 +68,7 @@ export function reconcileMeshConfig(
       trustDomainAliases: shared.trustDomainAliases,
       authorizers: readAuthorizers(mesh.get('extensionProviders')),
     },
+    discoverySelectors: readDiscoverySelectors(mesh.get('discoverySelectors')),
   };
   return {
     config,
