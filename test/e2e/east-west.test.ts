@@ -33,7 +33,7 @@ withPeers(['envoy', 'etcd', 'kube-apiserver', 'kubectl'], title, () => {
     await mesh.endpoints('own', { one: 1 });
     await mesh.endpoints('west', { two: 1 });
     client = await mesh.client();
-  }, PATIENCE);
+  }, 2 * PATIENCE);
 
   const check = (name: string, body: (signal: AbortSignal) => Promise<void>): void =>
     test.skipIf(reason !== undefined)(name, ({ signal }) => body(signal), PATIENCE);
@@ -74,6 +74,7 @@ withPeers(['envoy', 'etcd', 'kube-apiserver', 'kubectl'], title, () => {
   });
 
   check('its API server cannot be reached for a while', async (signal) => {
+    await expect.poll(troubles).toEqual({});
     const all = await answers(signal, async (asking) => {
       mesh.reach(false);
       await expect.poll(troubles).toHaveProperty('west');

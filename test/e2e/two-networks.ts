@@ -148,10 +148,9 @@ export class TwoNetworks {
   async nameWest(account: string): Promise<void> {
     const { west } = this.apis;
     await west.kubectl('create', 'serviceaccount', account, '-n', 'istio-system');
-    const resources = '--resource=namespaces,nodes,pods,services,endpointslices.discovery.k8s.io';
-    await west.kubectl('create', 'clusterrole', account, '--verb=list,watch', resources);
+    await applyTo(west, readEverything);
     const who = `--serviceaccount=istio-system:${account}`;
-    await west.kubectl('create', 'clusterrolebinding', account, `--clusterrole=${account}`, who);
+    await west.kubectl('create', 'clusterrolebinding', account, '--clusterrole=read-everything', who);
     const token = (await west.kubectl('create', 'token', account, '-n', 'istio-system')).trim();
     this.reach(true);
     const file = await west.kubeconfigWithToken(token, `https://127.0.0.1:${this.link.port}`);
@@ -268,6 +267,13 @@ const namespace = (name: string, labels: Readonly<Record<string, string>> = {}):
   kind: 'Namespace',
   metadata: { name, labels },
 });
+
+const readEverything = {
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'ClusterRole',
+  metadata: { name: 'read-everything' },
+  rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['list', 'watch'] }],
+};
 
 const node = (cluster: ClusterName): object => ({
   apiVersion: 'v1',
