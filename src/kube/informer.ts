@@ -268,7 +268,10 @@ export class Informer {
    */
   private async checkVersion(from: string, signal: AbortSignal): Promise<void> {
     const { api, query } = this.options;
-    const page = await api.get(collectionPath(this.type, this.options.namespace), { query: { ...query, limit: 1 }, signal });
+    const page = await api.get(collectionPath(this.type, this.options.namespace), {
+      query: { ...query, limit: 1 },
+      signal,
+    });
     this.heard();
     const metadata = isObject(page) && isObject(page['metadata']) ? page['metadata'] : {};
     const version = metadata['resourceVersion'];
