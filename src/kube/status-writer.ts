@@ -244,12 +244,7 @@ export class StatusWriter {
       .replace(/\.\d+Z$/, 'Z');
     const { addresses = [], signature } = entry.desired;
     const own = entry.desired.conditions.filter((each) => !isOfOthers(there['conditions'], each, signature));
-    const conditions = mergeConditions(
-      there['conditions'],
-      own,
-      type.custom ? this.options.types : [],
-      now,
-    );
+    const conditions = mergeConditions(there['conditions'], own, type.custom ? this.options.types : [], now);
     const hasAddresses =
       entry.desired.addresses === undefined || isSame(() => isDeepStrictEqual(there['addresses'] ?? [], addresses));
     if (conditions === undefined && hasAddresses) return undefined;
@@ -271,7 +266,11 @@ export class StatusWriter {
     };
   }
 
-  private async write(key: string, entry: Entry, { path, body, expected, before, conditions, term }: Plan): Promise<void> {
+  private async write(
+    key: string,
+    entry: Entry,
+    { path, body, expected, before, conditions, term }: Plan,
+  ): Promise<void> {
     const { api } = this.options;
     const { desired } = entry;
     try {

@@ -32,7 +32,11 @@ describe('of each kind is kept what the model reads', () => {
     const conditions = [{ type: 'Ready', status: 'True' }];
     check(
       'ServiceExport',
-      { metadata: { ...noise, ...kept, labels, annotations: lastApplied }, spec: { exportedLabels: {} }, status: { conditions } },
+      {
+        metadata: { ...noise, ...kept, labels, annotations: lastApplied },
+        spec: { exportedLabels: {} },
+        status: { conditions },
+      },
       {
         apiVersion: 'multicluster.x-k8s.io/v1beta1',
         kind: 'ServiceExport',
@@ -45,7 +49,8 @@ describe('of each kind is kept what the model reads', () => {
   test('ServiceImport, whatever its definition allows', () => {
     const kept = { name: 'a', namespace: 'shop', uid: 'u', creationTimestamp: '2026-01-01T00:00:00Z' };
     const port = { name: 'http', port: 80, protocol: 'TCP' };
-    const trimmed = (spec: unknown) => shape('ServiceImport').trim({ metadata: { ...noise, ...kept }, spec, status: {} });
+    const trimmed = (spec: unknown) =>
+      shape('ServiceImport').trim({ metadata: { ...noise, ...kept }, spec, status: {} });
     const expected = (spec: object) => ({
       apiVersion: 'multicluster.x-k8s.io/v1beta1',
       kind: 'ServiceImport',

@@ -53,8 +53,7 @@ const put = (server: FakeApiServer, ...objects: readonly object[]): void => {
 async function olderCluster(address: string): Promise<FakeApiServer> {
   const server = await new FakeApiServer().start();
   onTestFinished(() => server.stop());
-  for (const kind of kinds)
-    if (kind.multicluster !== true) server.cluster.install(collectionPath(kind), kind.kind);
+  for (const kind of kinds) if (kind.multicluster !== true) server.cluster.install(collectionPath(kind), kind.kind);
   server.cluster.install(`${GROUP}/v1alpha1/serviceexports`, 'ServiceExport');
   server.cluster.install(`${GROUP}/v1alpha1/serviceimports`, 'ServiceImport');
   put(server, service('10.9.0.1'), slice(address));
@@ -124,7 +123,9 @@ test('the status of an export in the own cluster says what became of it; nothing
   put(own.server, exported);
   await own.changed(() => expect(conditionsOf(own)).toMatchObject({ Valid: 'False NoService', Ready: 'False Failed' }));
   await expect
-    .poll(() => own.server.cluster.objects(EVENTS).map(({ reason, regarding }) => [reason, (regarding as Json)['kind']]))
+    .poll(() =>
+      own.server.cluster.objects(EVENTS).map(({ reason, regarding }) => [reason, (regarding as Json)['kind']]),
+    )
     .toEqual([['NoService', 'ServiceExport']]);
   put(own.server, service('10.0.0.1'));
   const good = { Valid: 'True Valid', Ready: 'True Exported', Conflict: 'False NoConflicts' };

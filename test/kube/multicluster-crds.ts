@@ -1,6 +1,9 @@
 /** Definitions of the Multi-Cluster Services API, in some of its versions; the last one is stored. */
 export function multiclusterCrds(...versions: readonly string[]): string {
-  const items = [definition('ServiceExport', 'serviceexports', versions), definition('ServiceImport', 'serviceimports', versions)];
+  const items = [
+    definition('ServiceExport', 'serviceexports', versions),
+    definition('ServiceImport', 'serviceimports', versions),
+  ];
   return JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
 }
 

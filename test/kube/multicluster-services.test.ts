@@ -103,7 +103,9 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'two real API servers, one with
 
   test('a condition that another program has written is left to it from then on', async () => {
     const path = `/apis/${GROUP}/v1beta1/${PATH}/status`;
-    const before = (await own.call('GET', path)) as { readonly status?: { readonly conditions?: readonly Condition[] } };
+    const before = (await own.call('GET', path)) as {
+      readonly status?: { readonly conditions?: readonly Condition[] };
+    };
     const theirs = (before.status?.conditions ?? []).map((condition) =>
       condition.type === 'Valid' ? { ...condition, reason: 'Theirs', message: 'Good.' } : condition,
     );
@@ -117,7 +119,11 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'two real API servers, one with
     await own.apply(multiclusterCrds('v1beta1', 'v1alpha1'));
     for (const plural of ['serviceexports', 'serviceimports'])
       await own.call('PATCH', `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${plural}.${GROUP}`, {
-        spec: { versions: versionsOf(await own.call('GET', `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${plural}.${GROUP}`)) },
+        spec: {
+          versions: versionsOf(
+            await own.call('GET', `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${plural}.${GROUP}`),
+          ),
+        },
       });
     await own.kubectl('delete', '-n', 'shop', `serviceexports.v1alpha1.${GROUP}/reviews`);
     await proxy.until(() => has('10.2.0.1'));
