@@ -232,11 +232,12 @@ function followGatewayHosts({ mesh, committer }: Engine, clock: Clock, signal: A
   });
 }
 
-/** Files have no status, and neither do Kubernetes' own kinds. */
-function hasNoStatus({ source, statusWrites }: Config): (problem: Problem) => boolean {
+/** Files have no status, neither have Kubernetes' own kinds, and in other clusters none is written. */
+function hasNoStatus({ source, statusWrites, mesh }: Config): (problem: Problem) => boolean {
   const writes = source.kind === 'kubernetes' && statusWrites;
   return ({ object }) =>
-    !writes || kinds.find(({ group, kind }) => group === object.group && kind === object.kind)?.custom !== true;
+    !writes ||
+    object.source !== mesh.clusterId || kinds.find(({ group, kind }) => group === object.group && kind === object.kind)?.custom !== true;
 }
 
 /** Serves until the signal fires. */

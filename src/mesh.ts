@@ -62,6 +62,7 @@ import { declareSecurityFilters } from './mesh/resources/security-filters.ts';
 import { declareServices } from './mesh/objects/services.ts';
 import { declareSettings } from './mesh/settings.ts';
 import { declareSizeLimits } from './mesh/findings/size-limits.ts';
+import { declareTrustDomains } from './mesh/objects/trust-domains.ts';
 import { declareWorkloads } from './mesh/objects/workloads.ts';
 import { declareRouteHosts } from './mesh/clients/route-hosts.ts';
 import { declareRouteTables } from './mesh/resources/route-tables.ts';
@@ -155,8 +156,9 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const inputs = declareInputs(graph);
   const settings = declareSettings(graph, inputs);
   const networks = declareNetworks(graph, inputs);
-  const workloads = declareWorkloads(graph, inputs, settings, networks);
-  const services = declareServices(graph, inputs, settings);
+  const trustDomains = declareTrustDomains(graph, inputs, settings);
+  const workloads = declareWorkloads(graph, inputs, { settings, networks, trustDomains });
+  const services = declareServices(graph, inputs, settings, trustDomains);
   const policies = declarePolicies(graph, inputs);
   const peerModes = declarePeerModes(graph, inputs, policies, settings);
   const endpoints = declareEndpoints(graph, inputs, { services, workloads, peerModes, networks });
@@ -232,6 +234,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     inputs.failures,
     settings.parsed,
     networks.parsed,
+    trustDomains.parsed,
     workloads.parsedEntries,
     services.parsedEntries,
     services.parsedImports,

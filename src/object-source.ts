@@ -24,7 +24,7 @@ import { keepGenerations } from './cluster-generations.ts';
 import { keepStatuses } from './cluster-statuses.ts';
 import { FairleadOperator } from './kube/operator.ts';
 import { Outages } from './kube/outages.ts';
-import { type RemoteClusters, followRemoteClusters } from './remote-clusters.ts';
+import { type RemoteClusters, type RemoteClustersOptions, followRemoteClusters } from './remote-clusters.ts';
 import { RootCertificates } from './kube/root-certificates.ts';
 import { StatusWriter, type StatusWriterOptions } from './kube/status-writer.ts';
 import { warnOfUnreadKinds } from './kube/unread-kinds.ts';
@@ -47,7 +47,7 @@ export interface ObjectSource {
   readonly figures?: () => ApiServerFigures;
   readonly status?: NonNullable<MetricSources['status']>;
   readonly leader?: () => boolean;
-  readonly remoteClusters?: Pick<RemoteClusters, 'reports' | 'syncTimeouts'>;
+  readonly remoteClusters?: Pick<RemoteClusters, 'reports' | 'syncTimeouts' | 'events'>;
   readonly locate?: (problem: Problem) => string | undefined;
   readonly files?: NonNullable<MetricSources['files']>;
   readonly webhookConfigurations?: NonNullable<MetricSources['webhookConfigurations']>;
@@ -99,14 +99,16 @@ export async function startSource(
   signal: AbortSignal,
 ): Promise<ObjectSource> {
   return source.kind === 'directory'
-    ? directorySource(source.paths, engine, log, signal)
+    ? directorySource(config, source.paths, engine, log, surroundings.clock ?? systemClock, signal)
     : clusterSource(config, source.client, engine, log, surroundings, roots, signal);
 }
 
 async function directorySource(
+  config: Config,
   paths: readonly string[],
   engine: Engine,
   log: Logger,
+  clock: Clock,
   signal: AbortSignal,
 ): Promise<ObjectSource> {
   const report = reportLog(log);
@@ -115,7 +117,7 @@ async function directorySource(
     if (!credentials.has(key)) credentials.found(key, undefined);
   });
   // Whoever writes the files decides which proxies there are.
-  followAccess(engine, () => Promise.resolve(true), systemClock, signal);
+  followAccess(engine, () => Promise.resolve(true), clock, signal);
   allocateForFiles(engine);
   const directory = await watchDirectory({
     paths,
@@ -124,15 +126,42 @@ async function directorySource(
     onReports: (_, appeared) => report(appeared),
     signal,
   });
+  const { remoteKubeconfigs } = config;
+  const remote =
+    remoteKubeconfigs === undefined
+      ? undefined
+      : followRemoteClusters({
+          ...remoteOptions(config, engine, log, clock, signal),
+          from: { kind: 'Files', directory: remoteKubeconfigs },
+        });
   return {
-    ready: Promise.resolve(),
-    waitingFor: () => [],
-    end: () => directory.ended,
+    ready: remote?.ready ?? Promise.resolve(),
+    waitingFor: () => remote?.waitingFor() ?? [],
+    async end() {
+      await directory.ended;
+      await remote?.end();
+    },
+    ...(remote && { remoteClusters: remote }),
     files: () => directory.reports(),
     locate: ({ object, field }) => {
       const place = directory.locate(object, field);
       return place && `${place.file}:${place.line}`;
     },
+  };
+}
+
+function remoteOptions(
+  { mesh, revision, insecureRemoteClusters }: Config,
+  engine: Engine,
+  log: Logger,
+  clock: Clock,
+  signal: AbortSignal,
+): Omit<RemoteClustersOptions, 'from'> {
+  const { clusterId, rootNamespace } = mesh;
+  return {
+    ...{ engine, clusterId, rootNamespace, ownKinds: kindsToRead(mesh), clock, random: Math.random, log, signal },
+    ...(revision !== undefined && { revision }),
+    rules: { allowInsecure: insecureRemoteClusters },
   };
 }
 
@@ -261,17 +290,15 @@ function clusterSource(
     signal,
   });
   const following = generations.follow();
+  const report: EventRecorder['report'] = (about) => {
+    if (config.statusWrites) events.report(about);
+  };
   const remote = followRemoteClusters({
-    ...shared,
-    engine,
-    clusterId: config.mesh.clusterId,
-    rootNamespace: config.mesh.rootNamespace,
-    kinds: kindsToRead(config.mesh),
-    rules: { allowInsecure: config.insecureRemoteClusters },
-    report: (report) => {
-      if (config.statusWrites) events.report(report);
-    },
-    signal,
+    ...remoteOptions(config, engine, log, clock, signal),
+    from:
+      config.remoteKubeconfigs === undefined
+        ? { kind: 'Secrets', api: client, outages, report }
+        : { kind: 'Files', directory: config.remoteKubeconfigs },
   });
   let isRead = false;
   const ready = Promise.all([operator.whenReady(), remote.ready]).then(async () => {

@@ -17,7 +17,7 @@ test('clusters are listed with their state, and below them what is wrong', () =>
   };
   expect(printClusters([{ address: 'a', report: [own, east, west] }], NOW)).toBe(
     [
-      'CLUSTER     SECRET             STATE      FOR  OBJECTS  HEARD\n',
+      'CLUSTER     NAMED BY           STATE      FOR  OBJECTS  HEARD\n',
       'Kubernetes  -                  SYNCED     -    -        -\n',
       'east        istio-system/east  SYNCED     3h   10       4s ago\n',
       'west        istio-system/west  TIMED OUT  5m   -        -\n',

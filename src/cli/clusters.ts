@@ -41,7 +41,7 @@ export function printClusters(replicas: readonly ReplicaClusters[], now: number)
     cluster.stalenessSeconds === undefined ? '' : `${duration(cluster.stalenessSeconds * 1_000)} ago`,
     ...(many ? [replica] : []),
   ]);
-  const titles = ['CLUSTER', 'SECRET', 'STATE', 'FOR', 'OBJECTS', 'HEARD', ...(many ? ['REPLICA'] : [])];
+  const titles = ['CLUSTER', 'NAMED BY', 'STATE', 'FOR', 'OBJECTS', 'HEARD', ...(many ? ['REPLICA'] : [])];
   const troubles = found.flatMap(({ replica, cluster }) =>
     troublesOf(cluster).map((trouble) => [cluster.id, trouble, ...(many ? [replica] : [])]),
   );

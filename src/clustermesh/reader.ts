@@ -136,7 +136,7 @@ class MeshReader {
       return { reason: printFailure(this.#lastFailure), since: this.#lostAt };
     }
     const troubles = [...session.troubles(), ...this.#doubts()];
-    const canary = session.canaryOf(this.#servingKind);
+    const canary = session.canaryOf(servingKindOf(session.config));
     if (troubles.length === 0 && canary !== undefined)
       return { reason: `waits for ${canary}, which says that the services were written`, since: session.since };
     const [first] = troubles;
@@ -213,7 +213,7 @@ class MeshReader {
     kind: StoredKind,
     prefix: string,
     cluster: MeshCluster,
-    { exports }: ClusterConfig,
+    config: ClusterConfig,
   ): ListWatchSink<unknown> | undefined {
     const at = { prefix, cluster };
     switch (kind) {
@@ -228,9 +228,7 @@ class MeshReader {
       case 'services':
       case 'endpointslices':
     }
-    // Of two that say the same, the one that Cilium prefers.
-    const wanted = exports.services ? 'services' : 'endpointslices';
-    if (kind !== wanted) return undefined;
+    if (kind !== servingKindOf(config)) return undefined;
     this.#servingKind = kind;
     return this.#serving.reading({ ...at, ...servedValues(kind, this.#options.importsServices) });
   }
@@ -251,4 +249,9 @@ class MeshReader {
     const reason = `${this.#servingKind}: ${doubted} of ${entries} vanished at once; they stay until another list agrees`;
     return [{ reason, since }];
   }
+}
+
+/** Of two kinds that say the same, the one that Cilium prefers. */
+function servingKindOf(config: ClusterConfig | undefined): ServingKind {
+  return config?.exports.services === false ? 'endpointslices' : 'services';
 }

@@ -44,6 +44,8 @@ export interface Config {
   readonly jwksAllowedNetworks: readonly string[];
   readonly lease: { readonly name: string; readonly namespace: string };
   readonly statusWrites: boolean;
+  /** Where kubeconfigs of remote clusters are, if not in Secrets. */
+  readonly remoteKubeconfigs?: string;
   /** Kubeconfigs of remote clusters may say that their server need not prove who it is. */
   readonly insecureRemoteClusters: boolean;
 }
@@ -134,6 +136,7 @@ export function readConfig(origins: Origins): Config {
     jwksAllowedNetworks: values.one('jwksAllowedNetworks'),
     lease: { name: values.one('leaseName'), namespace: values.one('leaseNamespace') },
     statusWrites: values.one('statusWrites') === 'on',
+    ...remoteKubeconfigsOf(values),
     insecureRemoteClusters: values.one('insecureRemoteClusters') === 'allow',
   });
 }
@@ -151,6 +154,11 @@ function secureOf(values: Values, isDirectory: boolean, address: Address): Secur
     names: names.length > 0 ? names : services.map((service) => `${service}.${namespace}.svc`),
     ...(caDirectory === '' ? {} : { caDirectory }),
   };
+}
+
+function remoteKubeconfigsOf(values: Values): Pick<Config, 'remoteKubeconfigs'> {
+  const directory = values.one('remoteKubeconfigs');
+  return directory === '' ? {} : { remoteKubeconfigs: directory };
 }
 
 /** A directory has no API server. */

@@ -313,6 +313,13 @@ export const settings = {
     fallback: 'on',
     parse: oneOf('on', 'off'),
   },
+  remoteKubeconfigs: {
+    placeholder: 'directory',
+    help: 'kubeconfigs of other clusters, one in each file; replaces the Secrets in the root namespace',
+    fallback: '',
+    fallbackHelp: 'none: Secrets labelled istio/multiCluster=true',
+    parse: text,
+  },
   insecureRemoteClusters: {
     placeholder: 'refuse|allow',
     help: 'what becomes of kubeconfigs of remote clusters whose API server need not prove who it is (plain HTTP, insecure-skip-tls-verify)',

@@ -220,7 +220,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     ({ collection, key, error }) =>
       options.log.warn('Internal error contained: please report it', { collection, key, err: error }),
   );
-  committer.write(inputs.options.write(ONE, options.mesh));
+  const { revision } = options;
+  committer.write(inputs.options.write(ONE, { ...options.mesh, ...(revision !== undefined && { revision }) }));
   return {
     mesh,
     committer,
@@ -237,6 +238,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     clusterSink: (id) =>
       new ObjectWriter({
         source: id,
+        isRemote: true,
         revision: options.revision,
         inputs,
         // Credentials and configuration are those of the own cluster.

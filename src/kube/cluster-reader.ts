@@ -16,8 +16,12 @@ export interface ClusterReaderOptions {
   readonly api: KubeApi;
   readonly sink: ObjectSink;
   readonly kinds: readonly Kind<KindName>[];
-  /** Where the ConfigMap `istio` is. */
+  /** Where the ConfigMap with the mesh config is. */
   readonly rootNamespace: string;
+  /** Its name; absent: `istio`. */
+  readonly meshConfig?: string;
+  /** Kinds that need not be readable: nobody waits for those that are forbidden. */
+  readonly optional?: ReadonlySet<KindName>;
   /** The server's copy of an object with conditions changed, even if only in its status: see {@link ClusterReader.latest}. */
   readonly observed?: ((kind: KindName, namespace: string, name: string) => void) | undefined;
   /** Holds back what the sink is told from now on until the returned function is called: see {@link Recovery}. */
@@ -39,11 +43,13 @@ export class ClusterReader {
   private readonly recovery: Recovery;
   private readonly interner = new Interner();
   private readonly informers = new Map<KindName, Informer>();
+  private readonly forbidden = new Map<KindName, PromiseWithResolvers<void>>();
 
   constructor(options: ClusterReaderOptions) {
     this.options = options;
     const { clock, random, hold = () => () => undefined } = options;
     this.recovery = new Recovery({ clock, random, hold });
+    for (const kind of options.optional ?? []) this.forbidden.set(kind, Promise.withResolvers());
     for (const kind of options.kinds) this.informers.set(kind.name, this.informerOf(kind));
   }
 
@@ -58,9 +64,14 @@ export class ClusterReader {
     return [...this.informers.values()].every((informer) => informer.synced);
   }
 
-  /** Resolves once {@link ready} is true. */
+  /** Resolves once every kind was read, or is not installed, or is optional and forbidden. */
   async whenReady(): Promise<void> {
-    await Promise.all(Array.from(this.informers.values(), (informer) => informer.whenSynced));
+    const { forbidden } = this;
+    const read = Array.from(this.informers, ([kind, { whenSynced }]) => {
+      const until = forbidden.get(kind)?.promise;
+      return until === undefined ? whenSynced : Promise.race([whenSynced, until]);
+    });
+    await Promise.all(read);
   }
 
   /** Kinds that have not been read yet, with the reason if known: `Pod (403 Forbidden)`. Empty when {@link ready}. */
@@ -81,9 +92,11 @@ export class ClusterReader {
   }
 
   private informerOf(kind: Kind<KindName>): Informer {
-    const { sink, observed, rootNamespace, pageSize, idle, ...shared } = this.options;
+    const { sink, observed, rootNamespace, meshConfig = 'istio', pageSize, idle, ...shared } = this.options;
     const at = ({ metadata }: KubernetesObject): [string, string] => [metadata.namespace ?? '', metadata.name];
-    const query = queries[kind.name];
+    const query: Query | undefined =
+      kind.name === 'ConfigMap' ? { fieldSelector: `metadata.name=${meshConfig}` } : queries[kind.name];
+    const forbidden = this.forbidden.get(kind.name);
     return new Informer({
       ...shared,
       name: kind.name,
@@ -96,6 +109,11 @@ export class ClusterReader {
         upsert: (object) => sink.upsert(kind.name, object),
         delete: (object) => sink.delete(kind.name, ...at(object)),
         caughtUp: () => sink.caughtUp?.(kind.name),
+        ...(forbidden && {
+          failed: ({ code }) => {
+            if (code === 403) forbidden.resolve();
+          },
+        }),
         ...((kind.custom || kind.isReported === true) &&
           observed && { touched: (object: KubernetesObject) => observed(kind.name, ...at(object)) }),
       },
@@ -109,7 +127,6 @@ export class ClusterReader {
 
 /** Kinds that are read only in part. */
 const queries: Readonly<Partial<Record<KindName, Query>>> = {
-  ConfigMap: { fieldSelector: 'metadata.name=istio' },
   Pod: { fieldSelector: 'status.phase!=Failed' },
 };
 

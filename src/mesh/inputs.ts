@@ -21,6 +21,8 @@ export interface MeshOptions {
   readonly multiclusterServices?: boolean;
   /** Shared global Services are told to the other clusters of a ClusterMesh. */
   readonly clusterMeshExport?: true;
+  /** That of this control plane: part of the name of mesh configs in other clusters. */
+  readonly revision?: string;
   /** For proxies whose node does not say. */
   readonly defaultProxyNamespace: string;
   readonly defaultProxyType: 'sidecar' | 'router';

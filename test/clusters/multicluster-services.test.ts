@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { bytesOf } from '../../src/ads/wire/bytes-of.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
+import { clusterMeshSource } from '../../src/model/cluster-mesh.ts';
 import { NAME_TABLE } from '../../src/model/named-host.ts';
 import { type EnvoyNode, TestMesh, connectedProxy, readObjects } from '../harness/mesh.ts';
 import { readNameTable } from '../harness/names.ts';
@@ -342,6 +343,23 @@ test('a ServiceExport says whether it is valid, exported, and like those of othe
   );
   mesh.delete([exported()], 'east');
   expect(conditionsOf(mesh)).toEqual(good);
+});
+
+test('endpoints that came by ClusterMesh are of the global Service, and not of the one that this cluster exports', () => {
+  const mesh = meshOf();
+  const annotations = { 'service.cilium.io/global': 'true' };
+  const db = service({});
+  const copy = slice(['10.3.0.7'], { name: 'db' });
+  mesh.apply([{ ...db, metadata: { ...db.metadata, annotations } }, slice(['10.1.0.7']), exported(), imported()]);
+  const labels = {
+    ...copy.metadata.labels,
+    'endpointslice.kubernetes.io/managed-by': 'endpointslice-mesh-controller.cilium.io',
+    'multicluster.kubernetes.io/source-cluster': 'west',
+  };
+  mesh.apply([{ ...copy, metadata: { ...copy.metadata, name: 'db-west', labels } }]);
+  mesh.apply([slice(['10.4.0.7'])], clusterMeshSource('north'));
+  expect(endpointsOf(mesh, OWN, LOCAL)).toEqual(['10.1.0.7', '10.3.0.7', '10.4.0.7']);
+  expect(endpointsOf(mesh, OWN, SET)).toEqual(['10.1.0.7']);
 });
 
 test('what is served is what the objects of all clusters say, whatever happened before', () => {

@@ -56,21 +56,12 @@ export class Encoder {
     return this.#resource(types.cluster, cluster, bytes, [], from, { isLate: waitsForSecret(finished) });
   }
 
-  /**
-   * @param clusters names that the listener refers to.
-   * @param chains more filter chains, encoded before.
-   */
-  listener(
-    listener: Listener,
-    clusters: readonly string[],
-    from = fromNothing,
-    chains: readonly Part[] = [],
-  ): EncodedResource {
-    const whole = this.#resource(types.listener, listener, this.#encode(types.listener, listener), clusters, from);
-    return chains.length === 0 ? whole : resource(whole.typeUrl, whole.name, node([whole.body, ...chains]));
+  /** @param clusters names that the listener refers to. */
+  listener(listener: Listener, clusters: readonly string[], from = fromNothing): EncodedResource {
+    return this.#resource(types.listener, listener, this.#encode(types.listener, listener), clusters, from);
   }
 
-  /** A piece of a listener, encoded once for all listeners that contain it. */
+  /** A piece of a listener, encoded once for all listeners that it is added to. */
   filterChains(chains: readonly FilterChain[], clusters: readonly string[], from = fromNothing): LeafPart {
     const finished = chains.map((chain) => this.#amend(types.filterChain, chain));
     const sources = from();

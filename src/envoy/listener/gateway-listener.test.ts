@@ -75,7 +75,7 @@ function build(servers: readonly object[], specs: readonly object[] = [], option
     lookup,
   });
   if (listener.chains.length === 0) return { listener: undefined, clusters: [], origins: [], problems };
-  const built = buildGatewayListener({ listener, traits, settings, security: noSecurity, forwards: false });
+  const built = buildGatewayListener({ listener, traits, settings, security: noSecurity });
   expect(checkRules(types.listener, protos.encode(types.listener, built.listener))).toEqual([]);
   return { ...built, origins: distinctRefs(listener.chains.flatMap((chain) => chain.origins)), problems };
 }

@@ -13,21 +13,20 @@ import { type FilterContext, l4Filters } from './outbound-filters.ts';
 import { type BuiltListener, CONNECT_TIMEOUT } from './outbound-listener.ts';
 
 export interface GatewayListenerInput {
-  /** Has at least one chain, or `forwards`. */
+  /** Has at least one chain, or is to have others. */
   readonly listener: SettledGatewayListener;
   readonly traits: Traits;
   readonly settings: ListenerSettings;
   readonly security: SecurityFilters;
-  /** It also has the chains of servers with AUTO_PASSTHROUGH: see {@link sniFilterChain}. */
-  readonly forwards: boolean;
 }
 
-/** One listener of a router. */
+/** One listener of a router, without the chains of servers with AUTO_PASSTHROUGH: see {@link sniFilterChain}. */
 export function buildGatewayListener(input: GatewayListenerInput): BuiltListener {
   const { traits, settings } = input;
-  const { name, address, port, chains } = input.listener;
+  const { name, address, port, chains, forwardsFor } = input.listener;
   const logs = listenerAccessLogs(settings);
-  const looksIntoTls = input.forwards || chains.some(({ serverNames, tls }) => serverNames.length > 0 || tls);
+  const looksIntoTls =
+    forwardsFor.length > 0 || chains.some(({ serverNames, tls }) => serverNames.length > 0 || tls !== undefined);
   const inspectors = [
     // The PROXY header comes before TLS.
     ...(settings.gatewayTopology.proxyProtocol ? [listenerFilters.proxyProtocol] : []),

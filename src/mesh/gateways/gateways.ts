@@ -7,7 +7,7 @@ import { settleGatewayListener } from '../../settle/gateway-chains.ts';
 import type { EncodedResource } from '../../ads/store/resource.ts';
 import { fileSecretsOf } from '../../envoy/tls/file-secrets.ts';
 import type { Secret } from '../../envoy/gen/types.gen.ts';
-import { sameResource } from '../../envoy/encode/resource.ts';
+import { node, resource, sameResource } from '../../envoy/encode/resource.ts';
 import { compareAge } from '../../model/age.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
@@ -96,7 +96,12 @@ export function declareGateways(
 interface BuiltListener extends HasProblems {
   /** Key of the class. */
   readonly routers: string;
+  /** Undefined: nothing is served. */
   readonly resource: EncodedResource | undefined;
+  /** Chains of servers with AUTO_PASSTHROUGH are added. */
+  readonly forwards: boolean;
+  /** It has no chains of its own. */
+  readonly isBare: boolean;
 }
 
 function declareListeners(graph: Graph, deps: AutoPassthroughDeps, routers: Routers, sets: Collection<GatewaySet>) {
@@ -133,28 +138,17 @@ function declareListeners(graph: Graph, deps: AutoPassthroughDeps, routers: Rout
       const gatewayTopology = { ...settings.gatewayTopology, ...router.gatewayTopology };
       const filters = read.get(deps.securityFilters, router.policies) ?? noSecurity;
       const security = isTooLarge(filters, settled.listener.chains.length) ? closed(traits) : filters;
-      const forwarding = listener.servers.filter(({ server }) => server.serves.kind === 'autoPassthrough');
-      const input = {
-        listener: settled.listener,
-        traits,
-        settings: { ...settings, gatewayTopology },
-        security,
-        forwards: forwarding.length > 0,
-      };
-      const chains = forwarding.length === 0 ? [] : autoPassthrough.chainsOf(read, key);
-      const isEmpty = settled.listener.chains.length + chains.length === 0;
+      const input = { listener: settled.listener, traits, settings: { ...settings, gatewayTopology }, security };
+      const { chains, forwardsFor } = settled.listener;
+      const isEmpty = chains.length + forwardsFor.length === 0;
       const built = isEmpty ? undefined : buildGatewayListener(input);
       const from = (): readonly Source[] =>
-        wholeObjects(
-          distinctRefs([
-            ...settled.listener.chains.flatMap(({ origins }) => origins),
-            ...forwarding.map(({ ref }) => ref),
-            ...security.origins,
-          ]),
-        );
+        wholeObjects(distinctRefs([...chains.flatMap(({ origins }) => origins), ...forwardsFor, ...security.origins]));
       emit(key, {
         routers: router.key,
-        resource: built && deps.encoder.listener(built.listener, built.clusters, from, chains),
+        resource: built && deps.encoder.listener(built.listener, built.clusters, from),
+        forwards: forwardsFor.length > 0,
+        isBare: chains.length === 0,
         problems: settled.problems,
       });
     },
@@ -163,8 +157,11 @@ function declareListeners(graph: Graph, deps: AutoPassthroughDeps, routers: Rout
   const members = graph.derive(
     'gatewayListeners',
     built,
-    (_, value, read, emit: Emit<Member>) => {
-      if (value.resource !== undefined) emitToRouters(emit, read, routers, value.routers, value.resource);
+    (key, { routers: of, resource: own, forwards, isBare }, read, emit: Emit<Member>) => {
+      const chains = forwards ? autoPassthrough.chainsOf(read, key) : [];
+      if (own === undefined || (isBare && chains.length === 0)) return;
+      const whole = chains.length === 0 ? own : resource(own.typeUrl, own.name, node([own.body, ...chains]));
+      emitToRouters(emit, read, routers, of, whole);
     },
     sameMember,
   );
@@ -205,6 +202,7 @@ function declareFileSecrets(
 
 function sameListener(a: BuiltListener, b: BuiltListener): boolean {
   if (a.resource === undefined || b.resource === undefined || !sameResource(a.resource, b.resource)) return false;
+  if (a.forwards !== b.forwards) return false;
   return a.problems.length === 0 && b.problems.length === 0;
 }
 

@@ -131,7 +131,7 @@ export function declareEndpoints(
       const endpoints = reconcileEndpointSlice(slice, { ...context, viaClusterMesh: meshed !== undefined });
       const origin = originOf(key, slice);
       const problems = tooMany(endpoints, origin, 'endpoints');
-      const exported = asExported(read, sourceOfKey(key), namespace, name);
+      const exported = meshed === undefined ? asExported(read, source, namespace, name) : {};
       emit(key, { service, ...exported, endpoints, origins: [origin], problems });
     },
   );
@@ -162,16 +162,21 @@ export function declareEndpoints(
     services.services,
     (key, service, read, emit: Emit<EndpointList>) => {
       const cluster = optionsOf(read, inputs).clusterId;
-      const selected =
-        service.selector === undefined ? [] : selectedWorkloads(read, workloads, service.namespace, service.selector);
-      const ofKind =
-        service.registry === 'External' ? selected : selected.filter(({ kind }) => kind === 'WorkloadEntry');
+      // Services select entries of their own cluster only; ServiceEntries select workloads of all.
+      const claims =
+        service.registry === 'External' ? [service] : read.group(services.claims, key).map(({ value }) => value);
+      const ofKind = claims.flatMap((claim) => selectedBy(read, claim, claim.remote ?? cluster, workloads));
       const able = ofKind.filter((workload) => isForAll(service, workload, optionsOf(read, inputs).rootNamespace));
       const picked = able.slice(0, Math.max(1, Math.floor(mostEndpoints / Math.max(1, service.ports.length))));
       const endpoints =
         service.registry === 'External'
           ? entryEndpoints(service, cluster, picked, (address) => networks.of(read, cluster, address))
-          : selectedEntries(service, picked);
+          : claims.flatMap((claim) =>
+              selectedEntries(
+                claim,
+                picked.filter((workload) => workload.cluster === (claim.remote ?? cluster)),
+              ),
+            );
       const message = `selects ${able.length} workloads with ${service.ports.length} ports each; only the first ${picked.length} count, because at most ${mostEndpoints} endpoints are allowed. Use fewer ports.`;
       const field = service.registry === 'External' ? 'spec.workloadSelector' : 'spec.selector';
       const problems =
@@ -245,6 +250,18 @@ export function declareEndpoints(
 /** The services that a list is for. */
 export function servicesOf({ service, exportedAs }: Pick<EndpointList, 'service' | 'exportedAs'>): readonly string[] {
   return exportedAs === undefined ? [service] : [service, exportedAs];
+}
+
+function selectedBy(
+  read: Reader,
+  { registry, namespace, selector }: MeshService,
+  cluster: string,
+  workloads: Workloads,
+): readonly Workload[] {
+  const selected = selector === undefined ? [] : selectedWorkloads(read, workloads, namespace, selector);
+  return registry === 'External'
+    ? selected
+    : selected.filter((workload) => workload.kind === 'WorkloadEntry' && workload.cluster === cluster);
 }
 
 /** A client's own proxy is not an endpoint for clients in other namespaces. */

@@ -22,6 +22,7 @@ import { type InForce, declareReconciled } from './in-force.ts';
 import { selectorKey } from './label-keys.ts';
 import { type LostRanges, declareLostRanges, lostRangesOf } from './lost-ranges.ts';
 import { type Settings, settingOf } from '../settings.ts';
+import type { TrustDomains } from './trust-domains.ts';
 
 /**
  * A namespace's services are spread over this many shards. Shards are the unit in which proxies share what they see.
@@ -58,19 +59,24 @@ export interface Services {
   readonly byEndpoint: Index<MeshService>;
 }
 
-export function declareServices(graph: Graph, inputs: Inputs, settings: Settings): Services {
+export function declareServices(
+  graph: Graph,
+  inputs: Inputs,
+  settings: Settings,
+  trustDomains: TrustDomains,
+): Services {
   const importedAddresses = declareImportedAddresses(graph, inputs);
   const serviceClaims = graph.derive(
     'serviceClaims',
     inputs.objects.Service,
     (key, object, read, emit: Emit<MeshService>) => {
       const { namespace = '' } = object.metadata;
-      const { trustDomain, defaultServiceExportTo } = settingOf(read, settings.visibility);
+      const { defaultServiceExportTo } = settingOf(read, settings.visibility);
       const [source, { clusterId, domainSuffix }] = [sourceOfKey(key), optionsOf(read, inputs)];
       const service = reconcileService(object as Service, {
         source,
         domainSuffix,
-        trustDomain,
+        trustDomain: trustDomains.of(read, source),
         defaultExportTo: defaultServiceExportTo,
         namespace: read.get(inputs.objects.Namespace, siblingKey(key, '', namespace)) as Namespace | undefined,
       });

@@ -47,11 +47,12 @@ export function reconcileGateway(
     selector: spec.get('selector').stringMap(),
     servers: servers.map((server) => readServer(server, namespace, names)),
   };
+  const { problems } = findings;
   // What has no effect anyway needs no second message.
   const unsupported = findUnsupported(findings.object, object.spec).filter(
-    ({ field }) => !findings.problems.some((problem) => problem.field === field),
+    ({ field }) => !problems.some((problem) => problem.field === field),
   );
-  return { models: findings.invalid ? [] : [model], problems: [...findings.problems, ...unsupported] };
+  return { models: findings.invalid ? [] : [model], problems: [...problems, ...unsupported] };
 }
 
 function readServer(field: Field, namespace: string, names: Set<string>): GatewayServer {
