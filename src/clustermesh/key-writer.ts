@@ -78,6 +78,8 @@ const SLICE = 50;
 /** Milliseconds between two connections, and between two writes of a key that is refused. */
 const FIRST_DELAY = 1_000;
 const LONGEST_DELAY = 60_000;
+/** Milliseconds after which a connection has worked. */
+const WORKS_AFTER = 30_000;
 /** Milliseconds between two looks at what others have made of our keys. Cilium writes its own again as often. */
 const LOOK_EVERY = 300_000;
 /** Of a key whose content is not known. */
@@ -118,13 +120,13 @@ export class KeyWriter {
     const { clock, random, onState } = this.#options;
     const backoff = new Backoff({ base: FIRST_DELAY, cap: LONGEST_DELAY, random });
     while (!signal.aborted) {
+      const began = clock.now();
       let reason: string;
       try {
         const connection = await this.#store.connect({ signal });
         this.#connection = connection;
         this.#failure = undefined;
         onState();
-        backoff.reset();
         await this.#work(connection, signal);
         reason = connection.failure?.message ?? 'closed';
       } catch (error) {
@@ -134,6 +136,7 @@ export class KeyWriter {
       if (signal.aborted) break;
       this.#failure = { reason, since: this.#failure?.since ?? clock.date() };
       onState();
+      if (clock.now() - began >= WORKS_AFTER) backoff.reset();
       await sleep(clock, backoff.next(), { signal });
     }
     for (const { cancel } of this.#refused.values()) cancel();
