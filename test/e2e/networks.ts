@@ -24,11 +24,15 @@ const PODS = 9;
 /** Why there are none here; undefined if they can be made. */
 export function whyNoNetworks(): string | undefined {
   if (process.getuid?.() !== 0) return 'skipped: needs root for network namespaces';
+  return runs('ip', '-V') ? undefined : 'skipped: no ip on PATH';
+}
+
+function runs(program: string, ...args: readonly string[]): boolean {
   try {
-    execFileSync('ip', ['-V'], { stdio: 'ignore' });
-    return undefined;
+    execFileSync(program, args, { stdio: 'ignore' });
+    return true;
   } catch {
-    return 'skipped: no ip on PATH';
+    return false;
   }
 }
 
