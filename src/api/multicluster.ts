@@ -2,11 +2,6 @@
 import type { CoreServicePort } from './core.ts';
 import type { KubernetesObject } from './object.ts';
 
-/** The Service of this name in this cluster is for all clusters. */
-export interface ServiceExport extends KubernetesObject {
-  readonly kind: 'ServiceExport';
-}
-
 /** A service of all clusters that export one of this name, as this cluster uses it. */
 export interface ServiceImport extends KubernetesObject {
   readonly kind: 'ServiceImport';
