@@ -11,6 +11,7 @@ import { ReplicaReports, type ReplicaReportsOptions } from './kube/replica-repor
 import { StatusesWithAddresses } from './engine/statuses-with-addresses.ts';
 import type { StatusWriter } from './kube/status-writer.ts';
 import { generationKey, parseGenerationKey } from './mesh/objects/in-force.ts';
+import { signature } from './status/export-conditions.ts';
 import { printReport, readReport } from './status/replica-report.ts';
 
 export interface ClusterStatusesOptions extends Pick<
@@ -91,7 +92,7 @@ export function keepStatuses(options: ClusterStatusesOptions): ClusterStatuses {
   mesh.onExports((key, verdict) => {
     const id = `ServiceExport/${key}`;
     if (verdict === undefined || verdict.isRemote) writer.forget(id);
-    else writer.set(id, { kind: 'ServiceExport', ...verdict });
+    else writer.set(id, { kind: 'ServiceExport', signature, ...verdict });
   });
   progress.onChange(() => reports?.changed());
   committer.onCommit(() => {

@@ -17,7 +17,7 @@ export interface Kind<Name extends SourceKindName = SourceKindName> {
   readonly custom: boolean;
   /** Of the Multi-Cluster Services API: read only where multi-cluster services are on. */
   readonly multicluster?: true;
-  /** Its status carries conditions that we write, unless others do, although its definition is not ours. */
+  /** Its definition is not ours, and yet its status carries conditions of ours. */
   readonly isReported?: true;
 }
 

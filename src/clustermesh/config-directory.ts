@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
-import { constants } from 'node:fs';
-import { open, readdir, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, sleep } from '../clock.ts';
 import { Watchers } from '../directory/watchers.ts';
 import type { EtcdAccess } from '../etcd/access.ts';
-import { type ConfigRefusal, LONGEST_CONFIG, readEtcdConfig } from './etcd-config.ts';
+import { type ConfigContent, configFileIn, reasonOf } from './config-file.ts';
+import { type ConfigRefusal, readEtcdConfig } from './etcd-config.ts';
 import { clusterNameProblem } from './names.ts';
 
 export interface ConfigDirectoryOptions {
@@ -101,7 +101,7 @@ export class ConfigDirectory {
     } catch (error) {
       return { problem: { file: directory, field: '', message: `cannot be read: ${reasonOf(error)}` } };
     }
-    const files = new Map<string, Content>();
+    const files = new Map<string, ConfigContent>();
     const refusals: FileRefusal[] = [];
     const refuse = (file: string, message: string): number => refusals.push({ file, field: '', message });
     if (names.length > MOST_FILES)
@@ -109,7 +109,7 @@ export class ConfigDirectory {
     for (const name of names.slice(0, MOST_FILES)) {
       if (name === ownCluster) continue;
       const problem = clusterNameProblem(name);
-      const content = await contentOf(join(directory, name));
+      const content = await configFileIn(join(directory, name));
       if (content === undefined || ('unreadable' in content && problem !== undefined)) continue;
       if (problem !== undefined) refuse(name, `is not the name of a cluster: ${problem}`);
       else if (files.size === MOST_CLUSTERS) refuse(name, `is ignored: there are more than ${MOST_CLUSTERS} clusters`);
@@ -120,12 +120,9 @@ export class ConfigDirectory {
 }
 
 interface Contents {
-  readonly files: ReadonlyMap<string, Content>;
+  readonly files: ReadonlyMap<string, ConfigContent>;
   readonly refusals: readonly FileRefusal[];
 }
-
-/** Of a file that describes a cluster, or that may do so and cannot be read. */
-type Content = { readonly text: string } | { readonly unreadable: string };
 
 interface TrackedFile {
   readonly cluster: ConfiguredCluster;
@@ -136,7 +133,7 @@ interface TrackedFile {
 
 function nextFiles(
   before: ReadonlyMap<string, TrackedFile>,
-  contents: ReadonlyMap<string, Content>,
+  contents: ReadonlyMap<string, ConfigContent>,
 ): ReadonlyMap<string, TrackedFile> {
   const files = new Map(Array.from(contents, ([name, content]) => [name, nextFile(before.get(name), content)]));
   for (const [name, file] of before)
@@ -144,40 +141,13 @@ function nextFiles(
   return files;
 }
 
-function nextFile(before: TrackedFile | undefined, content: Content): TrackedFile {
+function nextFile(before: TrackedFile | undefined, content: ConfigContent): TrackedFile {
   const hash = 'text' in content ? createHash('sha256').update(content.text).digest('hex') : '';
   if (before !== undefined && hash !== '' && hash === before.hash) return { ...before, isMissing: false };
   const read =
     'text' in content ? readEtcdConfig(content.text) : { refused: { field: '', message: content.unreadable } };
   const cluster = 'access' in read ? read : { ...before?.cluster, ...read };
   return { cluster, hash, isMissing: false };
-}
-
-/** Undefined: it is something else. Neither a pipe nor a device is opened for long, and nothing endless is read. */
-async function contentOf(path: string): Promise<Content | undefined> {
-  try {
-    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    try {
-      if (!(await file.stat()).isFile()) return undefined;
-      const buffer = Buffer.allocUnsafe(LONGEST_CONFIG + 1);
-      let length = 0;
-      for (let read = -1; read !== 0 && length < buffer.length; length += read)
-        read = (await file.read(buffer, length, buffer.length - length)).bytesRead;
-      const bytes = buffer.subarray(0, length);
-      if (!bytes.includes('endpoints:')) return undefined;
-      if (length > LONGEST_CONFIG) return { unreadable: `has more than ${LONGEST_CONFIG} bytes` };
-      return { text: bytes.toString('utf8') };
-    } finally {
-      await file.close();
-    }
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    return code === 'ENOENT' ? undefined : { unreadable: `cannot be read: ${reasonOf(error)}` };
-  }
-}
-
-function reasonOf(error: unknown): string {
-  return (error as NodeJS.ErrnoException).code ?? String(error);
 }
 
 /** It changes when another directory takes the place of this one. */

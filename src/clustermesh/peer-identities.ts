@@ -1,9 +1,9 @@
-import { blockOf, canonicalCidr } from '../model/cidr.ts';
 import { isIP } from 'node:net';
-import type { RemoteIdentity } from './identity-value.ts';
-import type { RemoteIp } from './ip-value.ts';
-import { WatchStore } from './watch-store.ts';
 import type { Clock } from '../clock.ts';
+import { blockOf, canonicalCidr } from '../model/cidr.ts';
+import { decodeIdentity, type RemoteIdentity } from './identity-value.ts';
+import { decodeIp } from './ip-value.ts';
+import { type StoredValues, WatchStore } from './watch-store.ts';
 
 /** Who has an address of another cluster. */
 export interface PeerIdentity {
@@ -17,16 +17,32 @@ export interface PeerIdentity {
   readonly serviceAccount: string;
 }
 
+/** What is kept of an address or a range. There can be many. */
+interface PeerRange extends Pick<PeerIdentity, 'namespace' | 'pod' | 'serviceAccount'> {
+  /** Equal for equal ranges, as in `10.1.0.0/16`. An address is a range by itself. */
+  readonly range: string;
+  /** Family and length, as in `4/16`. */
+  readonly size: string;
+  readonly identity: number;
+}
+
+type Content<T> = Pick<StoredValues<T>, 'decode'>;
+
+/** Texts that are kept once: of namespaces and service accounts, there are few. */
+const MOST_TEXTS = 10_000;
+
 /** The identities of one other cluster, and which of them its addresses have. */
 export class PeerIdentities {
   readonly identities: WatchStore<RemoteIdentity>;
-  readonly ips: WatchStore<RemoteIp>;
+  readonly ips: WatchStore<PeerRange>;
+  readonly identityContent: Content<RemoteIdentity> = { decode: decodeIdentity };
+  readonly ipContent: Content<PeerRange>;
   /** By identity. */
   #labels = new Map<number, Readonly<Record<string, string>>>();
-  /** By range, as `10.1.0.0/16`. An address is a range by itself. */
-  #ranges = new Map<string, RemoteIp>();
-  /** How many ranges have this family and length, as in `4/16`. */
-  #lengths = new Map<string, number>();
+  #ranges = new Map<string, PeerRange>();
+  /** How many ranges have a size. */
+  #sizes = new Map<string, number>();
+  readonly #texts = new Map<string, string>();
 
   constructor(clock: Clock) {
     this.identities = new WatchStore<RemoteIdentity>({
@@ -39,10 +55,10 @@ export class PeerIdentities {
         if (now !== undefined) this.#labels.set(now.id, now.labels);
       },
     });
-    this.ips = new WatchStore<RemoteIp>({
+    this.ips = new WatchStore<PeerRange>({
       clock,
       replaced: (values) => {
-        [this.#ranges, this.#lengths] = [new Map(), new Map()];
+        [this.#ranges, this.#sizes] = [new Map(), new Map()];
         for (const value of values.values()) this.#add(value);
       },
       changed: (now, before) => {
@@ -50,6 +66,20 @@ export class PeerIdentities {
         if (now !== undefined) this.#add(now);
       },
     });
+    this.ipContent = {
+      decode: (suffix, bytes, cluster) => {
+        const decoded = decodeIp(suffix, bytes, cluster);
+        if ('wrong' in decoded) return decoded;
+        const { range, identity, namespace, pod, serviceAccount } = decoded.value;
+        return {
+          value: {
+            range: canonicalCidr(`${range.address}/${range.length}`),
+            size: this.#once(`${isIP(range.address)}/${range.length}`),
+            ...{ identity, pod, namespace: this.#once(namespace), serviceAccount: this.#once(serviceAccount) },
+          },
+        };
+      },
+    };
   }
 
   /** The most specific that is known of the address. */
@@ -58,38 +88,39 @@ export class PeerIdentities {
     if (family === 0) return undefined;
     const longest = family === 4 ? 32 : 128;
     for (let length = longest; length >= 0; length--) {
-      if (!this.#lengths.has(`${family}/${length}`)) continue;
+      if (!this.#sizes.has(`${family}/${length}`)) continue;
       const found = this.#ranges.get(blockOf(address, longest - length) ?? '');
       if (found !== undefined) return this.#identityOf(found);
     }
     return undefined;
   }
 
-  #identityOf({ identity: id, namespace, pod, serviceAccount }: RemoteIp): PeerIdentity {
+  #identityOf({ identity: id, namespace, pod, serviceAccount }: PeerRange): PeerIdentity {
     const labels = this.#labels.get(id);
     return { id, ...(labels && { labels }), namespace, pod, serviceAccount };
   }
 
-  #add(value: RemoteIp): void {
-    const { address, length } = value.range;
-    const range = rangeOf(value);
+  #add(value: PeerRange): void {
+    const { range, size } = value;
     if (this.#ranges.has(range)) return;
     this.#ranges.set(range, value);
-    const lengths = `${isIP(address)}/${length}`;
-    this.#lengths.set(lengths, (this.#lengths.get(lengths) ?? 0) + 1);
+    this.#sizes.set(size, (this.#sizes.get(size) ?? 0) + 1);
   }
 
-  #remove(value: RemoteIp): void {
-    const range = rangeOf(value);
+  #remove(value: PeerRange): void {
+    const { range, size } = value;
     if (this.#ranges.get(range) !== value) return;
     this.#ranges.delete(range);
-    const lengths = `${isIP(value.range.address)}/${value.range.length}`;
-    const left = (this.#lengths.get(lengths) ?? 0) - 1;
-    if (left > 0) this.#lengths.set(lengths, left);
-    else this.#lengths.delete(lengths);
+    const left = (this.#sizes.get(size) ?? 0) - 1;
+    if (left > 0) this.#sizes.set(size, left);
+    else this.#sizes.delete(size);
   }
-}
 
-function rangeOf({ range: { address, length } }: RemoteIp): string {
-  return canonicalCidr(`${address}/${length}`);
+  #once(text: string): string {
+    const known = this.#texts.get(text);
+    if (known !== undefined) return known;
+    if (this.#texts.size >= MOST_TEXTS) this.#texts.clear();
+    this.#texts.set(text, text);
+    return text;
+  }
 }

@@ -9,8 +9,6 @@ import type { ListWatchSink } from '../etcd/list-watch.ts';
 import { failureOf, type MeshFailure, printFailure } from './advice.ts';
 import type { ClusterConfig } from './cluster-config.ts';
 import type { ClusterIds } from './cluster-ids.ts';
-import { decodeIdentity } from './identity-value.ts';
-import { decodeIp } from './ip-value.ts';
 import type { StoredKind } from './keys.ts';
 import type { MeshCluster } from './names.ts';
 import { decodeNode, type RemoteNode } from './node-value.ts';
@@ -235,9 +233,9 @@ class MeshReader {
       case 'nodes':
         return this.#nodes.reading({ ...at, decode: decodeNode });
       case 'identities':
-        return this.identities.identities.reading({ ...at, decode: decodeIdentity });
+        return this.identities.identities.reading({ ...at, ...this.identities.identityContent });
       case 'ip':
-        return this.identities.ips.reading({ ...at, decode: decodeIp });
+        return this.identities.ips.reading({ ...at, ...this.identities.ipContent });
       case 'serviceexports':
         return undefined;
       case 'services':

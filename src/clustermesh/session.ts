@@ -56,7 +56,7 @@ const budgets: Readonly<Record<StoredKind, Budget>> = {
   endpointslices: { mostKeys: 40_000, mostBytes: 64 << 20 },
   serviceexports: { mostKeys: 20_000, mostBytes: 32 << 20 },
   identities: { mostKeys: 65_536, mostBytes: 32 << 20 },
-  ip: { mostKeys: 200_000, mostBytes: 64 << 20 },
+  ip: { mostKeys: 100_000, mostBytes: 64 << 20 },
 };
 /** Of what says how to read the rest. */
 const SMALL = { mostKeys: 100, mostBytes: 1 << 20 };
@@ -132,20 +132,21 @@ export class Session {
     const { connection, name } = this.#options;
     const end = new AbortController();
     setMaxListeners(0, end.signal);
-    const aborted = new Promise<void>((resolve) => {
-      if (signal.aborted) resolve();
-      else signal.addEventListener('abort', () => resolve(), { once: true });
-    });
+    const { promise: aborted, resolve: abort } = Promise.withResolvers<undefined>();
+    const onAbort = (): void => abort(undefined);
+    signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) onAbort();
     const tasks = [
       this.#watch('heartbeat', singleKey(HEARTBEAT), this.#heartbeat, SMALL, end.signal),
       this.#watch('cluster config', singleKey(clusterConfigKey(name)), this.#configSink(), SMALL, end.signal),
     ];
     const failure = await Promise.race([connection.ended.then(failureOf), this.#silent.promise, aborted]);
+    signal.removeEventListener('abort', onAbort);
     end.abort();
     this.#heartbeat.end();
     this.#reading.abort();
     await Promise.all([...tasks, this.#read]);
-    return failure ?? undefined;
+    return failure;
   }
 
   /** Follows the keys, over the connection, until the signal fires. */

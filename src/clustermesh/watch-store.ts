@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { Doubt } from '../doubt.ts';
+import { printable } from '../etcd/error.ts';
 import type { ListWatchSink } from '../etcd/list-watch.ts';
 import type { KeyValue } from '../etcd/messages.ts';
 import type { Decoded } from './member.ts';
@@ -81,7 +82,7 @@ export class WatchStore<T> {
       synced: this.#synced,
       entries: this.#values.size,
       skipped: this.#skipped,
-      problems: Array.from(this.#problems, ([suffix, problem]) => ({ key: this.#prefix + suffix, problem })),
+      problems: Array.from(this.#problems, ([suffix, problem]) => ({ key: printable(this.#prefix + suffix), problem })),
       doubted: this.#doubt.kept,
     };
   }
@@ -140,14 +141,14 @@ export class WatchStore<T> {
 
   #upsert(suffix: string, read: Decoded<T>): void {
     if ('wrong' in read) return this.#skip(suffix, read.wrong);
-    this.#problems.delete(suffix);
+    this.#problems.delete(nameOf(suffix));
     const before = this.#values.get(suffix);
     this.#values.set(suffix, read.value);
     this.#options.changed(read.value, before);
   }
 
   #delete(suffix: string): void {
-    this.#problems.delete(suffix);
+    this.#problems.delete(nameOf(suffix));
     const before = this.#values.get(suffix);
     if (!this.#values.delete(suffix)) return;
     this.#options.changed(undefined, before);
@@ -161,6 +162,12 @@ export class WatchStore<T> {
 
   #skip(suffix: string, problem: string): void {
     this.#skipped++;
-    if (this.#problems.size < MOST_PROBLEMS || this.#problems.has(suffix)) this.#problems.set(suffix, problem);
+    const name = nameOf(suffix);
+    if (this.#problems.size < MOST_PROBLEMS || this.#problems.has(name)) this.#problems.set(name, problem);
   }
+}
+
+/** A key can be as long as a message. */
+function nameOf(suffix: string): string {
+  return suffix.slice(0, 500);
 }

@@ -57,6 +57,11 @@ export class Leases {
     }
   }
 
+  /** Whether this is the lease that the key is written with. */
+  holds(key: string, lease: bigint): boolean {
+    return this.#holders.get(key)?.id === lease;
+  }
+
   /** The key was deleted. */
   release(key: string): void {
     this.#holders.get(key)?.keys.delete(key);

@@ -50,7 +50,7 @@ export interface ListWatchStats {
   readonly errors: number;
   /** Keys outside the range that were asked for. They are dropped. */
   readonly strays: number;
-  /** Keys whose values are too long to be read. */
+  /** Keys whose values are too long to be read. They count as keys if they had been read before. */
   readonly unread: number;
   /** Keys, and changes of keys, that were too many. */
   readonly beyond: number;
@@ -166,7 +166,8 @@ export class ListWatch<T> {
     });
     signal.throwIfAborted();
     for (const key of unread) {
-      const size = this.#known.get(key) ?? 0;
+      const size = this.#known.get(key);
+      if (size === undefined) continue;
       found.set(key, size);
       bytes += size;
     }

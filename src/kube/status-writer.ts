@@ -8,9 +8,8 @@ import { isSame } from './comparison.ts';
 import type { Clock } from '../clock.ts';
 import { type DesiredCondition, mergeConditions } from './conditions.ts';
 import { DueWrites } from './due-writes.ts';
-import { isObject, type Json } from '../api/json.ts';
+import { isObject, type Json, textOf } from '../api/json.ts';
 import type { Log } from './log.ts';
-import { conditionsOfOthers } from './managed-fields.ts';
 import { Outages } from './outages.ts';
 import { objectPath } from './paths.ts';
 import { isBefore } from './resource-version.ts';
@@ -24,6 +23,8 @@ export interface DesiredStatus {
   /** Generation that they were computed from: they are not written to a newer one, which will get its own. */
   readonly generation: number;
   readonly conditions: readonly DesiredCondition[];
+  /** Conditions of these types are of other programs, and stay, if their message does not begin like this. Absent: none. */
+  readonly signature?: string;
   /** Of a ServiceEntry: its automatic addresses. Absent: they are not ours. */
   readonly addresses?: readonly { readonly value: string; readonly host: string }[];
 }
@@ -69,6 +70,8 @@ interface Plan {
   /** Until it fires, the object's status is ours to write. */
   readonly term: AbortSignal;
   readonly before: unknown;
+  /** Those that are written, if they differ. */
+  readonly conditions: readonly DesiredCondition[];
   /** What the status is then. */
   readonly expected: Json;
   readonly body: {
@@ -239,13 +242,9 @@ export class StatusWriter {
       .date()
       .toISOString()
       .replace(/\.\d+Z$/, 'Z');
-    const conditions = mergeConditions(
-      there['conditions'],
-      entry.desired.conditions.filter(({ type: each }) => type.isReported !== true || !isOfOthers(object, each)),
-      type.custom ? this.options.types : [],
-      now,
-    );
-    const { addresses = [] } = entry.desired;
+    const { addresses = [], signature } = entry.desired;
+    const own = entry.desired.conditions.filter((each) => !isOfOthers(there['conditions'], each, signature));
+    const conditions = mergeConditions(there['conditions'], own, type.custom ? this.options.types : [], now);
     const hasAddresses =
       entry.desired.addresses === undefined || isSame(() => isDeepStrictEqual(there['addresses'] ?? [], addresses));
     if (conditions === undefined && hasAddresses) return undefined;
@@ -261,19 +260,24 @@ export class StatusWriter {
       path: objectPath({ ...type, version: versionRead(latest, type) }, namespace, name),
       term,
       before: there['conditions'],
+      conditions: own,
       expected: { ...there, ...status },
       body: { metadata: { resourceVersion: versionOf(object) }, status },
     };
   }
 
-  private async write(key: string, entry: Entry, { path, body, expected, before, term }: Plan): Promise<void> {
+  private async write(
+    key: string,
+    entry: Entry,
+    { path, body, expected, before, conditions, term }: Plan,
+  ): Promise<void> {
     const { api } = this.options;
     const { desired } = entry;
     try {
       const answer = compared(await api.patch(`${path}/status`, body, { signal: term }));
       this.counts.writes++;
       this.outages.end(idOf(desired));
-      this.options.onWritten?.(desired, before);
+      this.options.onWritten?.({ ...desired, conditions }, before);
       entry.fresh = answer;
       entry.written = desired;
       const kept = answer && statusOf(answer);
@@ -349,10 +353,11 @@ function statusOf(object: KubernetesObject & { readonly status?: unknown }): Jso
   return { ...(conditions !== undefined && { conditions }), ...(addresses !== undefined && { addresses }) };
 }
 
-/** Of a kind that is not ours, another program may write the same conditions. Then they are left to that one. */
-function isOfOthers({ status }: KubernetesObject & { readonly status?: unknown }, type: string): boolean {
-  const of = isObject(status) ? status['conditionsOfOthers'] : undefined;
-  return Array.isArray(of) && of.includes(type);
+/** Another program writes conditions of the same type: this one is left to it. */
+function isOfOthers(conditions: unknown, { type }: DesiredCondition, signature: string | undefined): boolean {
+  if (signature === undefined || !Array.isArray(conditions)) return false;
+  const there: unknown = conditions.find((condition) => isObject(condition) && condition['type'] === type);
+  return isObject(there) && !textOf(there['message']).startsWith(signature);
 }
 
 /** The version in which the API server has it. */
@@ -374,9 +379,7 @@ function versionOf(object: KubernetesObject): string {
 /** The part of a response that is compared with the desired status; the rest is not kept. */
 function compared(answer: unknown): KubernetesObject | undefined {
   if (!isObject(answer) || !isObject(answer['metadata'])) return undefined;
-  const { name, uid, generation, resourceVersion, managedFields } = answer['metadata'];
-  const known = statusOf(answer as unknown as KubernetesObject);
-  const foreign = conditionsOfOthers(managedFields, known['conditions']);
-  const status = foreign.length === 0 ? known : { ...known, conditionsOfOthers: foreign };
+  const { name, uid, generation, resourceVersion } = answer['metadata'];
+  const status = statusOf(answer as unknown as KubernetesObject);
   return { metadata: { name, uid, generation, resourceVersion }, status } as unknown as KubernetesObject;
 }

@@ -1,5 +1,4 @@
 import { deepEqual } from '../cache/equal.ts';
-import { conditionsOfOthers } from './managed-fields.ts';
 import type { Kind, KindName } from '../api/kinds.ts';
 import { isMeshAnnotation, type KubernetesObject, type ObjectMeta } from '../api/object.ts';
 import type { Shape } from './informer.ts';
@@ -215,20 +214,15 @@ function trimEndpoints(raw: Json, interner: Interner): Json {
   };
 }
 
-/** Which conditions are of others is for the status writer. */
 function trimServiceExport(raw: Json, interner: Interner): Json {
   const { metadata } = raw;
   const { conditions } = object(raw['status']);
-  const foreign = conditionsOfOthers(object(metadata)['managedFields'], conditions);
   return {
     metadata: {
       ...meta(metadata, interner, 'uid', 'generation', 'resourceVersion', 'creationTimestamp'),
       ...texts('labels', object(metadata)['labels'], interner, (label) => label === 'istio.io/rev'),
     },
-    ...present('status', {
-      ...(Array.isArray(conditions) ? { conditions } : {}),
-      ...(foreign.length > 0 && { conditionsOfOthers: interner.value(foreign) }),
-    }),
+    ...(Array.isArray(conditions) && { status: { conditions } }),
   };
 }
 

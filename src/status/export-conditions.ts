@@ -19,6 +19,9 @@ export const refusals = {
   InvalidServiceType: 'A Service of type ExternalName cannot be exported. Delete the ServiceExport.',
 } as const;
 
+/** How messages begin: other programs write conditions of these types, too, and theirs are left alone. */
+export const signature = 'Fairlead: ';
+
 /** The conditions of the Multi-Cluster Services API, with its reasons. @param host by which clients reach the service. */
 export function exportConditions(
   exported: ExportedService,
@@ -31,7 +34,7 @@ export function exportConditions(
     status: ExportCondition['status'],
     reason: string,
     message: string,
-  ): ExportCondition => ({ type, status, reason, message, observedGeneration: generation });
+  ): ExportCondition => ({ type, status, reason, message: `${signature}${message}`, observedGeneration: generation });
   const refusal = Object.hasOwn(exported.refused, cluster) ? exported.refused[cluster] : undefined;
   const none = condition('Conflict', 'False', 'NoConflicts', 'No other cluster exports a different Service.');
   if (refusal !== undefined)

@@ -9,6 +9,9 @@ import { ListWatch, type ListWatchOptions } from '../../src/etcd/list-watch.ts';
 import { message, int64, one } from '../../src/etcd/codec.ts';
 import {
   type Event,
+  EQUAL,
+  LEASE,
+  VERSION,
   deleteRange,
   leaseGrant,
   leaseRevoke,
@@ -172,7 +175,7 @@ withPeers(['etcd'], 'a real etcd with the rights that Cilium grants', () => {
       admin.call(
         txn,
         {
-          compare: [{ result: 0, target: 0, key: 'cilium/state/once', version: 0n }],
+          compare: [{ result: EQUAL, target: VERSION, key: 'cilium/state/once', version: 0n }],
           success: [{ put: { key: 'cilium/state/once', value: Buffer.from('first') } }],
           failure: [{ range: { key: 'cilium/state/once' } }],
         },
@@ -182,6 +185,8 @@ withPeers(['etcd'], 'a real etcd with the rights that Cilium grants', () => {
     const again = await create();
     expect(again).toMatchObject({ succeeded: false });
     expect(Buffer.from(again.responses[0]?.range?.kvs[0]?.value ?? []).toString()).toBe('first');
+    const compare = [{ result: EQUAL, target: LEASE, key: 'cilium/state/once', lease: 7n }];
+    expect(await admin.call(txn, { compare }, { signal })).toMatchObject({ succeeded: false, responses: [] });
   });
 
   test('a list and a watch follow changes, page by page', async () => {

@@ -390,6 +390,8 @@ withPeers(['etcd'], 'a reader of a real etcd in which Cilium would write', () =>
     await clock.advance(1_000);
     await expect.poll(() => reading.source.details().connected).toBe(true);
     expect(troubleOf(reading)).toBeUndefined();
+    await reading.end();
+    expect(clock.pending).toBe(0);
   });
 
   test('a lease that ends takes what hangs on it, and the reader waits for more', async () => {

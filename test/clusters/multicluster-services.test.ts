@@ -339,7 +339,7 @@ test('a ServiceExport says whether it is valid, exported, and like those of othe
   }
   const { conditions } = mesh.mesh.exports.get(`${OWN}/shop/db`)!;
   expect(conditions[2]!.message).toBe(
-    'The Services have different ports, all of which are served; the oldest ServiceExport, in cluster east, decides. 1 of 2 clusters differ from it: Kubernetes. Some of the Services are headless, and others are not; the oldest ServiceExport, in cluster east, decides. 1 of 2 clusters differ from it: Kubernetes.',
+    'Fairlead: The Services have different ports, all of which are served; the oldest ServiceExport, in cluster east, decides. 1 of 2 clusters differ from it: Kubernetes. Some of the Services are headless, and others are not; the oldest ServiceExport, in cluster east, decides. 1 of 2 clusters differ from it: Kubernetes.',
   );
   mesh.delete([exported()], 'east');
   expect(conditionsOf(mesh)).toEqual(good);

@@ -8,6 +8,7 @@ import { Program } from '../features/program.ts';
 import { type RunningApiServer, startApiServer } from '../peers/api-server.ts';
 import { type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';
 import { startAgent } from './agent.ts';
+import { application } from './application.ts';
 import { createCa } from './certified.ts';
 import { type Networks, podAddress, startNetworks } from './networks.ts';
 import { type Frontend, type SteadyClient, startFrontend, startSteadyClient } from './traffic.ts';
@@ -227,36 +228,6 @@ export const preferNear = policyOfA({
   loadBalancer: { localityLbSetting: { enabled: true } },
   outlierDetection: { consecutive5xxErrors: 1, interval: '1s', baseEjectionTime: '1s', maxEjectionPercent: 100 },
 });
-
-/** An application as a listener of the Envoy in front of it, which is a program less to start. */
-function application(name: string, port: number): object {
-  const manager = 'envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager';
-  const router = 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router';
-  const answer = { status: 200, body: { inlineString: name } };
-  return {
-    name: 'application',
-    address: { socketAddress: { address: '127.0.0.1', portValue: port } },
-    filterChains: [
-      {
-        filters: [
-          {
-            name: 'envoy.filters.network.http_connection_manager',
-            typedConfig: {
-              '@type': `type.googleapis.com/${manager}`,
-              statPrefix: 'application',
-              httpFilters: [{ name: 'envoy.filters.http.router', typedConfig: { '@type': router } }],
-              routeConfig: {
-                virtualHosts: [
-                  { name: 'all', domains: ['*'], routes: [{ match: { prefix: '/' }, directResponse: answer }] },
-                ],
-              },
-            },
-          },
-        ],
-      },
-    ],
-  };
-}
 
 async function applyTo(api: RunningApiServer, ...objects: readonly object[]): Promise<void> {
   await api.apply(objects.map((each) => JSON.stringify(each)).join('\n---\n'));

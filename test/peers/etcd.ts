@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { systemClock } from '../../src/clock.ts';
 import type { EtcdAccess } from '../../src/etcd/access.ts';
 import { connectEtcd, type EtcdConnection } from '../../src/etcd/connection.ts';
-import { range } from '../../src/etcd/messages.ts';
+import { status } from '../../src/etcd/messages.ts';
 import { type Authority, createAuthority, type KeyPair } from './keys.ts';
 import { pathOf } from './peer.ts';
 import { freePorts, poll, type RunningProcess, startProcess } from './process.ts';
@@ -143,12 +143,12 @@ export async function startEtcd(first: Restart = {}): Promise<RunningEtcd> {
   return running;
 }
 
-/** Undefined unless it answers. */
+/** Undefined unless it answers, and has a leader. */
 async function connected(connect: () => Promise<EtcdConnection>): Promise<EtcdConnection | undefined> {
   try {
     const connection = await connect();
-    await connection.call(range, { key: 'x', limit: 1n }, { signal: new AbortController().signal });
-    return connection;
+    const { leader } = await connection.call(status, {}, { signal: new AbortController().signal });
+    return leader === 0n ? undefined : connection;
   } catch {
     return undefined;
   }
