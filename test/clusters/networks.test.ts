@@ -447,9 +447,10 @@ test('what is served is what the rules say, for all networks, gateways and proxi
               ),
             ],
       );
-      const mesh = meshWith([db(endpoints), ...services, eastWest], ...networks);
+      const mesh = meshWith([db(endpoints), ...services, eastWest]);
+      const proxies = networks.flatMap((network) => [proxyOn(network), routerOn(network)]);
+      mesh.commit(proxies.map((proxy) => mesh.mesh.inputs.proxies.write(proxy.stream, proxy)));
       for (const own of networks) {
-        mesh.connect(routerOn(own));
         const forwarded = endpoints.filter(({ network, tls }) => tls && (network === own || !hasGateways(network)));
         const inSni = seen(mesh, `router ${own}`, 'db', '_._.db.').map((text) => text.split(' ')[1]);
         expect(inSni.sort()).toEqual(forwarded.map(({ address }) => `${address}:9000`).sort());
