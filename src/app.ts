@@ -117,7 +117,7 @@ export async function startServing(
     const protos = createProtos();
     const debugging = createDebugging({ protos, mesh: config.mesh, identity, clock });
     const engine = await startEngine({
-      mesh: config.mesh,
+      mesh: { ...config.mesh, ...(config.clusterMesh?.exportFile !== undefined && { clusterMeshExport: true }) },
       namespace: identity.includes('/') ? identity.slice(0, identity.indexOf('/')) : undefined,
       ...(config.revision === undefined ? {} : { revision: config.revision }),
       protos,

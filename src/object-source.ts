@@ -17,6 +17,7 @@ import { type Clock, systemClock } from './clock.ts';
 import { PooledKubeConfig } from './kube/credentials.ts';
 import { EventRecorder } from './kube/event-recorder.ts';
 import { readKubeConfig } from './kube/kube-config.ts';
+import { exportToClusterMesh } from './cluster-mesh-export.ts';
 import { LeaderElector } from './kube/lease.ts';
 import { NamedObjects } from './kube/named-objects.ts';
 import { keepGenerations } from './cluster-generations.ts';
@@ -238,6 +239,9 @@ function clusterSource(
     for (const configuration of configurations) configuration.changed();
   });
   if (config.statusWrites) roots?.countMissingBy((pem) => rootCertificates?.missing(pem));
+  const { own, exportFile: file } = config.clusterMesh ?? {};
+  const exported =
+    own && file !== undefined ? exportToClusterMesh({ mesh, own, file, clock, random: Math.random, log }) : undefined;
   const electors = [
     { revision: '', name: config.lease.name },
     ...(config.revision === undefined
@@ -253,7 +257,9 @@ function clusterSource(
         onElected: (term) => {
           writer.lead(term, revision);
           generations.lead(term, revision);
-          if (revision === '') void rootCertificates?.lead(term);
+          if (revision !== '') return;
+          void rootCertificates?.lead(term);
+          exported?.lead(term);
         },
       }),
   );
@@ -308,6 +314,7 @@ function clusterSource(
       await following;
       await generations.idle();
       await events.idle();
+      await exported?.idle();
       await others.end();
       await operator.shutdown();
     },

@@ -41,13 +41,14 @@ export function followOtherClusters(
       ...(revision !== undefined && { revision }),
       rules: { allowInsecure: insecureRemoteClusters },
     });
-  const meshed = clusterMesh && followClusterMesh({ ...shared, ...clusterMesh });
-  const both = [remote, meshed].filter((each) => each !== undefined);
+  const { directory, own, importsServices = false } = clusterMesh ?? {};
+  const meshed = own && directory !== undefined && followClusterMesh({ ...shared, directory, own, importsServices });
+  const both = [remote, meshed].filter((each) => each !== undefined && each !== false);
   return {
     ready: Promise.all(both.map(({ ready }) => ready)).then(() => undefined),
     waitingFor: () => both.flatMap((each) => each.waitingFor()),
     reports: () => both.flatMap((each) => each.reports()),
-    identitiesOf: (address) => meshed?.identitiesOf(address) ?? [],
+    identitiesOf: (address) => (meshed ? meshed.identitiesOf(address) : []),
     syncTimeouts: () => both.reduce((sum, each) => sum + each.syncTimeouts(), 0),
     events: () => remote?.events() ?? { add: 0, update: 0, delete: 0 },
     async end() {

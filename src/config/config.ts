@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { delimiter } from 'node:path';
-import { type ClusterLimit, type MeshCluster, clusterIdProblem } from '../clustermesh/names.ts';
+import { type MeshCluster, clusterIdProblem } from '../clustermesh/names.ts';
 import { readDocument } from '../yaml/document.ts';
 import {
   type Address,
@@ -16,13 +16,16 @@ import {
   Wrong,
 } from './settings.ts';
 
-/** How the other clusters of Cilium's ClusterMesh are read. */
+/** Cilium's ClusterMesh. */
 export interface ClusterMeshConfig {
-  /** A file for each of them. */
-  readonly directory: string;
+  /** This cluster. */
   readonly own: MeshCluster;
+  /** A file for each cluster that is read; absent: none is. */
+  readonly directory?: string;
   /** Serve what no Service here has the name of, too. */
   readonly importsServices: boolean;
+  /** How to reach the etcd that the other clusters read; absent: nothing is written. */
+  readonly exportFile?: string;
 }
 
 /** Everything that `fairlead serve` can be told: one frozen value, read once at the start. */
@@ -149,7 +152,7 @@ export function readConfig(origins: Origins): Config {
     lease: { name: values.one('leaseName'), namespace: values.one('leaseNamespace') },
     statusWrites: values.one('statusWrites') === 'on',
     ...remoteKubeconfigsOf(values),
-    ...clusterMeshOf(values),
+    ...clusterMeshOf(values, isDirectory),
     insecureRemoteClusters: values.one('insecureRemoteClusters') === 'allow',
   });
 }
@@ -174,20 +177,32 @@ function remoteKubeconfigsOf(values: Values): Pick<Config, 'remoteKubeconfigs'> 
   return directory === '' ? {} : { remoteKubeconfigs: directory };
 }
 
-function clusterMeshOf(values: Values): Pick<Config, 'clusterMesh'> {
-  const directory = values.one('clustermeshConfig');
-  if (directory === '') return {};
-  const limit = Number(values.one('clustermeshMaxConnectedClusters')) as ClusterLimit;
+function clusterMeshOf(values: Values, isDirectory: boolean): Pick<Config, 'clusterMesh'> {
+  const directory = values.optional('clustermeshConfig');
+  const exportFile = values.optional('clustermeshExport');
+  if (directory === undefined && exportFile === undefined) return {};
+  const wants = directory === undefined ? 'clustermeshExport' : 'clustermeshConfig';
   const name = values.optional('clustermeshName');
   const id = values.optional('clustermeshId');
-  const needed = (setting: 'clustermeshName' | 'clustermeshId'): ConfigError =>
-    new ConfigError(`${flagName(setting)}: must be set where ${values.origin('clustermeshConfig')} is`);
-  if (name === undefined) throw needed('clustermeshName');
-  if (id === undefined) throw needed('clustermeshId');
+  if (name === undefined || id === undefined)
+    throw new ConfigError(
+      `${values.origin(wants)} needs ${flagName('clustermeshName')} and ${flagName('clustermeshId')}, too`,
+    );
+  const limit = values.one('clustermeshMaxConnectedClusters') === '511' ? 511 : 255;
   const problem = clusterIdProblem(id, limit);
   if (problem !== undefined) throw new ConfigError(`${values.origin('clustermeshId')}: ${problem}`);
+  // One replica writes: the leader.
+  if (exportFile !== undefined && isDirectory)
+    throw new ConfigError(`${values.origin('clustermeshExport')} and ${values.origin('directory')} cannot be combined`);
+  if (exportFile !== undefined && values.one('statusWrites') === 'off')
+    throw new ConfigError(`${values.origin('clustermeshExport')} needs ${flagName('statusWrites')} on`);
   return {
-    clusterMesh: { directory, own: { name, id, limit }, importsServices: values.one('clustermeshImport') === 'all' },
+    clusterMesh: {
+      own: { name, id, limit },
+      ...(directory === undefined ? {} : { directory }),
+      importsServices: values.one('clustermeshImport') === 'all',
+      ...(exportFile === undefined ? {} : { exportFile }),
+    },
   };
 }
 

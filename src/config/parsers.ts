@@ -106,6 +106,7 @@ export function aliases(value: string): Readonly<Record<string, string>> | Wrong
 
 /** Of a cluster in Cilium's ClusterMesh. */
 export function meshClusterName(value: string): string | Wrong {
-  const problem = clusterNameProblem(value);
-  return problem === undefined ? value : new Wrong(problem);
+  return clusterNameProblem(value) === undefined
+    ? value
+    : new Wrong('must be at most 32 lower-case letters, digits and dashes, and not "default"');
 }

@@ -275,6 +275,13 @@ export const settings = {
     fallback: 'matching',
     parse: oneOf('all', 'matching'),
   },
+  clustermeshExport: {
+    placeholder: 'file',
+    help: 'configuration of a client of the etcd into which the global services of this cluster are written for the others',
+    fallback: '',
+    fallbackHelp: 'none: nothing is written',
+    parse: text,
+  },
   leaseName: {
     placeholder: 'name',
     help: 'Lease whose holder writes the status; a revision uses its own, NAME-REVISION',
