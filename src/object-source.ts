@@ -3,6 +3,7 @@ import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import type { Config, SourceConfig } from './config/config.ts';
 import { isDeepStrictEqual } from 'node:util';
+import { getHeapStatistics } from 'node:v8';
 import { allocateAll } from './engine/address-allocator.ts';
 import type { AllocatedAddress } from './model/address-claim.ts';
 import { AccessReviews, type AccessReviewsOptions } from './credentials/access-reviews.ts';
@@ -75,6 +76,8 @@ export interface SourceSurroundings {
   readonly identity?: string;
   /** Of the Pod with this name. */
   readonly podUid?: string;
+  /** How large the heap of this process may become. */
+  readonly heapBytes?: number;
 }
 
 /** A source that can be reached. */
@@ -101,7 +104,7 @@ export async function startSource(
   signal: AbortSignal,
 ): Promise<ObjectSource> {
   return source.kind === 'directory'
-    ? directorySource(config, source.paths, engine, log, surroundings.clock ?? systemClock, signal)
+    ? directorySource(config, source.paths, engine, log, surroundings, signal)
     : clusterSource(config, source.client, engine, log, surroundings, roots, signal);
 }
 
@@ -110,9 +113,10 @@ async function directorySource(
   paths: readonly string[],
   engine: Engine,
   log: Logger,
-  clock: Clock,
+  surroundings: SourceSurroundings,
   signal: AbortSignal,
 ): Promise<ObjectSource> {
+  const { clock = systemClock } = surroundings;
   const report = reportLog(log);
   const { credentials, mesh } = engine;
   mesh.onWantedCredentials((key) => {
@@ -128,7 +132,10 @@ async function directorySource(
     onReports: (_, appeared) => report(appeared),
     signal,
   });
-  const others = followOtherClusters(config, engine, kubeconfigFiles(config), { log, clock, signal });
+  const others = followOtherClusters(config, engine, kubeconfigFiles(config), {
+    ...{ log, clock, signal },
+    heapBytes: heapOf(surroundings),
+  });
   return {
     ready: others.ready,
     waitingFor: () => others.waitingFor(),
@@ -149,6 +156,8 @@ function kubeconfigFiles({ remoteKubeconfigs: directory }: Config): KubeconfigPl
   return directory === undefined ? undefined : { kind: 'Files', directory };
 }
 
+const heapOf = ({ heapBytes = getHeapStatistics().heap_size_limit }: SourceSurroundings): number => heapBytes;
+
 /** Files have no status to keep automatic addresses in: they follow from all of them together. */
 function allocateForFiles({ mesh, committer }: Engine): void {
   let before: ReadonlyMap<string, readonly AllocatedAddress[]> = new Map();
@@ -166,10 +175,11 @@ function clusterSource(
   client: KubeClient,
   engine: Engine,
   log: Logger,
-  { clock = systemClock, identity = replicaName(), podUid = process.env['POD_UID'] }: SourceSurroundings,
+  surroundings: SourceSurroundings,
   roots: Roots | undefined,
   signal: AbortSignal,
 ): ObjectSource {
+  const { clock = systemClock, identity = replicaName(), podUid = process.env['POD_UID'] } = surroundings;
   const outages = new Outages({ log, clock, signal });
   const shared = { api: client, clock, random: Math.random, log, outages };
   const operator = new FairleadOperator({
@@ -284,7 +294,10 @@ function clusterSource(
     if (config.statusWrites) events.report(about);
   };
   const kubeconfigs = kubeconfigFiles(config) ?? { kind: 'Secrets', api: client, outages, report };
-  const others = followOtherClusters(config, engine, kubeconfigs, { log, clock, signal });
+  const others = followOtherClusters(config, engine, kubeconfigs, {
+    ...{ log, clock, signal },
+    heapBytes: heapOf(surroundings),
+  });
   let isRead = false;
   const ready = Promise.all([operator.whenReady(), others.ready]).then(async () => {
     const trouble = await generations.read();

@@ -30,7 +30,12 @@ export function followOtherClusters(
   { mesh, revision, insecureRemoteClusters, clusterMesh }: Config,
   engine: Engine,
   from: KubeconfigPlace | undefined,
-  surroundings: { readonly log: Log; readonly clock: Clock; readonly signal: AbortSignal },
+  surroundings: {
+    readonly heapBytes: number;
+    readonly log: Log;
+    readonly clock: Clock;
+    readonly signal: AbortSignal;
+  },
 ): OtherClusters {
   const { clusterId, rootNamespace } = mesh;
   const shared = { ...surroundings, engine, random: Math.random };

@@ -4,13 +4,21 @@ import type { ObjectSink } from './api/source.ts';
 import type { Clock } from './clock.ts';
 import type { RemoteSource, Trouble } from './clusters/connection.ts';
 import type { ClusterAccess } from './clusters/kubeconfig.ts';
+import { isTlsReason } from './kube/api-error.ts';
+import { TOO_LARGE } from './kube/body.ts';
+import { type Budget, OVER_BUDGET } from './kube/budget.ts';
 import { KubeClient } from './kube/client.ts';
-import { ClusterReader } from './kube/cluster-reader.ts';
+import { ClusterReader, FOREIGN_RESPONSE } from './kube/cluster-reader.ts';
 import { PooledKubeConfig } from './kube/credentials.ts';
 import type { Log } from './kube/log.ts';
 import { Outages } from './kube/outages.ts';
+import { Pace } from './kube/pace.ts';
 import { meshConfigName } from './reconcilers/mesh-config/trust-domain.ts';
 import { version } from './version.ts';
+
+/** How fast responses are read in the long run, and at once: a first list is not slowed down. */
+const BYTES_PER_SECOND = 4 * 1024 * 1024;
+const BYTES_AT_ONCE = 128 * 1024 * 1024;
 
 /** Nobody waits for them if the account may not read them. */
 const optionalKinds: ReadonlySet<KindName> = new Set(['ConfigMap', 'WorkloadEntry', 'ServiceExport', 'ServiceImport']);
@@ -34,6 +42,8 @@ export interface RemoteClusterOptions {
   readonly rootNamespace: string;
   readonly revision?: string;
   readonly ownKinds: readonly Kind<KindName>[];
+  /** For what is kept of it. */
+  readonly budget: Budget;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
@@ -42,15 +52,18 @@ export interface RemoteClusterOptions {
 
 /** Reads another Kubernetes. */
 export function readRemoteCluster(id: string, options: RemoteClusterOptions): RemoteSource {
-  const { access, rootNamespace, revision, ownKinds, clock, random, sink, signal } = options;
+  const { access, rootNamespace, revision, ownKinds, budget, clock, random, sink, signal } = options;
   const log = logOf(options.log, id);
   const api = new KubeClient({
     config: new PooledKubeConfig(() => kubeConfigOf(access)),
     userAgent: `fairlead/${version}`,
+    largest: FOREIGN_RESPONSE,
+    pace: new Pace({ rate: BYTES_PER_SECOND, burst: BYTES_AT_ONCE, clock }),
   });
   const reader = new ClusterReader({
     ...{ api, sink, kinds: remoteKinds(ownKinds), optional: optionalKinds, rootNamespace, clock, random, log },
     meshConfig: meshConfigName(revision),
+    foreign: { budget },
     outages: new Outages({ log, clock, signal }),
   });
   return {
@@ -59,7 +72,10 @@ export function readRemoteCluster(id: string, options: RemoteClusterOptions): Re
     trouble: () => troubleIn(reader, clock),
     figures() {
       const stats = Object.entries(reader.stats());
+      const unreadable = stats.reduce((sum, [, { malformed }]) => sum + malformed, 0);
       return {
+        ...(unreadable > 0 && { unreadable }),
+        memory: { used: budget.used, most: budget.most },
         objects: Object.fromEntries(stats.map(([kind, { objects }]) => [kind, objects])),
         stalenessSeconds: Math.max(0, ...stats.map(([, { stalenessSeconds }]) => stalenessSeconds)),
       };
@@ -73,7 +89,7 @@ function troubleIn(reader: ClusterReader, clock: Clock): Trouble | undefined {
   const troubled = stats.flatMap(([kind, { trouble, stalenessSeconds }]) =>
     trouble === undefined ? [] : [{ kind, trouble, stalenessSeconds }],
   );
-  if (troubled.length === 0) return undefined;
+  if (troubled.length === 0) return troubleOfReading(reader, clock);
   const reasons = [...Map.groupBy(troubled, ({ trouble }) => trouble)].map(([trouble, of]) => {
     const who = of.length === stats.length ? '' : `${of.map(({ kind }) => kind).join(', ')}: `;
     return `${who}${trouble}${hintFor(trouble)}`;
@@ -82,9 +98,19 @@ function troubleIn(reader: ClusterReader, clock: Clock): Trouble | undefined {
   return { reason: reasons.join('; '), since: new Date(since) };
 }
 
+/** A list may be long, or never end. */
+function troubleOfReading(reader: ClusterReader, clock: Clock): Trouble | undefined {
+  const waiting = reader.waitingFor();
+  if (waiting.length === 0) return undefined;
+  return { reason: `${waiting.join(', ')}: being read`, since: clock.date() };
+}
+
 function hintFor(trouble: string): string {
-  if (trouble.startsWith('401')) return ' (renew the credentials in the Secret)';
+  if (trouble.startsWith('401')) return ' (renew the credentials in the kubeconfig)';
   if (trouble.startsWith('403')) return ' (allow the account of the kubeconfig to list and watch them)';
+  if (trouble === OVER_BUDGET) return ' (what was known stays; give Fairlead more memory)';
+  if (trouble === TOO_LARGE) return ` (an object is longer than ${FOREIGN_RESPONSE / 1024 / 1024} MiB)`;
+  if (isTlsReason(trouble)) return ' (the server does not have a certificate of the authority in the kubeconfig)';
   return '';
 }
 

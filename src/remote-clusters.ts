@@ -8,6 +8,7 @@ import { printOwner } from './clusters/owner.ts';
 import { type ClusterReport, syncStatusOf } from './debug/cluster-report.ts';
 import type { Engine } from './engine/engine.ts';
 import type { LeftOut } from './engine/namespace-filter.ts';
+import { Budget } from './kube/budget.ts';
 import type { KubeApi } from './kube/client.ts';
 import type { EventRecorder } from './kube/event-recorder.ts';
 import type { Log } from './kube/log.ts';
@@ -26,6 +27,8 @@ export interface RemoteClustersOptions {
   /** What is read of the own cluster. */
   readonly ownKinds: readonly Kind<KindName>[];
   readonly rules: KubeconfigRules;
+  /** How large the heap of this process may become. */
+  readonly heapBytes: number;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
@@ -71,12 +74,22 @@ export interface KubeconfigSource {
 /** How many owners of kubeconfigs came, changed and went. */
 export type KubeconfigEvents = Readonly<Record<'add' | 'update' | 'delete', number>>;
 
+/**
+ * What is kept of one cluster, and of all of them, may take this part of the heap. What is computed from it takes about
+ * as much again, and during a swap a cluster is kept twice.
+ */
+const SHARE_OF_ONE = 16;
+const SHARE_OF_ALL = 4;
+
 /** The clusters that Secrets of the root namespace, or files, name: what runs there is of this mesh, too. */
 export function followRemoteClusters(options: RemoteClustersOptions): RemoteClusters {
-  const { from, engine, rules, clock, random, signal } = options;
+  const { from, engine, rules, heapBytes, clock, random, signal } = options;
+  const memory = new Budget({ most: heapBytes / SHARE_OF_ALL });
+  const budget = (): Budget => new Budget({ most: heapBytes / SHARE_OF_ONE, within: memory });
   const sinks = new Map<string, ReturnType<Engine['clusterSink']>>();
   const clusters = new Clusters<ClusterAccess>({
-    start: (id, access, sink, ending) => readRemoteCluster(id, { ...options, access, sink, signal: ending }),
+    start: (id, access, sink, ending) =>
+      readRemoteCluster(id, { ...options, access, sink, budget: budget(), signal: ending }),
     sinkOf(id) {
       const sink = engine.clusterSink(id);
       sinks.set(id, sink);

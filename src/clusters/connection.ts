@@ -28,6 +28,10 @@ export interface SourceFigures {
   readonly objects: Readonly<Record<string, number>>;
   /** Since it was last heard from. */
   readonly stalenessSeconds: number;
+  /** Objects, or parts of them, that were skipped because they cannot be read. */
+  readonly unreadable?: number;
+  /** How much is kept of it, and how much may be, in bytes. */
+  readonly memory?: { readonly used: number; readonly most: number };
 }
 
 /** Must not throw before it has returned: a source that cannot start rejects `ready`. */

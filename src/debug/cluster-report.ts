@@ -18,6 +18,10 @@ export interface ClusterReport {
   readonly leftOut?: { readonly namespaces: number; readonly names: readonly string[]; readonly objects: number };
   /** Since it was last heard from. */
   readonly stalenessSeconds?: number;
+  /** Objects that were skipped because they cannot be read. */
+  readonly unreadable?: number;
+  /** How much is kept of it, and how much may be. Bytes. */
+  readonly memory?: { readonly used: number; readonly most: number };
   /** What keeps it from being up to date, and what to do. */
   readonly trouble?: { readonly reason: string; readonly since: string };
   /** What of its Secret or file has no effect, with the field. */

@@ -2,6 +2,8 @@ import { setMaxListeners } from 'node:events';
 import type { Kind, KindName } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import type { ObjectSink } from '../api/source.ts';
+import type { Budget } from './budget.ts';
+import { checked } from './checked.ts';
 import type { KubeApi, Query } from './client.ts';
 import type { Clock } from '../clock.ts';
 import { Informer } from './informer.ts';
@@ -24,6 +26,8 @@ export interface ClusterReaderOptions {
   readonly optional?: ReadonlySet<KindName>;
   /** The server's copy of an object with conditions changed, even if only in its status: see {@link ClusterReader.latest}. */
   readonly observed?: ((kind: KindName, namespace: string, name: string) => void) | undefined;
+  /** Others run the server: what it may send, and make us keep, is limited. */
+  readonly foreign?: { readonly budget: Budget };
   /** Holds back what the sink is told from now on until the returned function is called: see {@link Recovery}. */
   readonly hold?: (() => () => void) | undefined;
   readonly clock: Clock;
@@ -92,7 +96,9 @@ export class ClusterReader {
   }
 
   private informerOf(kind: Kind<KindName>): Informer {
-    const { sink, observed, rootNamespace, meshConfig = 'istio', pageSize, idle, ...shared } = this.options;
+    const { sink, observed, rootNamespace, meshConfig = 'istio', foreign, idle, pageSize: _, ...shared } = this.options;
+    const { pageSize = foreign && FOREIGN_PAGE } = this.options;
+    const shape = shapeOf(kind, this.interner);
     const at = ({ metadata }: KubernetesObject): [string, string] => [metadata.namespace ?? '', metadata.name];
     const query: Query | undefined =
       kind.name === 'ConfigMap' ? { fieldSelector: `metadata.name=${meshConfig}` } : queries[kind.name];
@@ -103,7 +109,8 @@ export class ClusterReader {
       type: kind,
       namespace: kind.name === 'ConfigMap' ? rootNamespace : '',
       ...(query && { query }),
-      shape: shapeOf(kind, this.interner),
+      shape: foreign === undefined ? shape : checked(kind, shape),
+      ...(foreign && { budget: foreign.budget, longestEvent: FOREIGN_RESPONSE }),
       sink: {
         replace: (objects) => sink.replace(kind.name, objects),
         upsert: (object) => sink.upsert(kind.name, object),
@@ -124,6 +131,11 @@ export class ClusterReader {
     });
   }
 }
+
+/** Maximum bytes of a response of a server that others run, and of an event: twice what etcd takes. */
+export const FOREIGN_RESPONSE = 4 * 1024 * 1024;
+/** Objects; a page of so many Pods is about 1 MB. */
+const FOREIGN_PAGE = 100;
 
 /** Kinds that are read only in part. */
 const queries: Readonly<Partial<Record<KindName, Query>>> = {

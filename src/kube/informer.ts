@@ -1,7 +1,7 @@
-import { isSame } from './comparison.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import { ApiError, errorOfTransport, needsList } from './api-error.ts';
+import { errorOfTransport, needsList } from './api-error.ts';
 import { Backoff } from '../backoff.ts';
+import { type Budget, OVER_BUDGET, sizeOf } from './budget.ts';
 import type { KubeApi, Query } from './client.ts';
 import { sleep, type Clock } from '../clock.ts';
 import { deliver } from './deliver.ts';
@@ -15,33 +15,11 @@ import type { Outages } from './outages.ts';
 import { collectionPath, type ResourceType } from './paths.ts';
 import { Recovery } from './recovery.ts';
 import { isBefore } from './resource-version.ts';
+import { type InformerSink, type Shape, Told } from './told.ts';
 import { Unreadable } from './unreadable.ts';
 import { watch, type WatchEvent } from './watch.ts';
 
-/** Receives an informer's objects. All calls are synchronous. */
-export interface InformerSink {
-  /** All existing objects: called after each complete list, never with part of one. */
-  replace(objects: readonly KubernetesObject[]): void;
-  upsert(object: KubernetesObject): void;
-  delete(object: KubernetesObject): void;
-  /**
-   * The server's copy of an object changed or was deleted, even if only in fields that `same` ignores:
-   * {@link Informer.latest} has it. Omit if {@link Informer.latest} is not used.
-   */
-  touched?(object: KubernetesObject): void;
-  /** The watch has a bookmark: the sink was told everything that the server had sent so far. */
-  caughtUp?(): void;
-  /** A request failed, and is tried again. */
-  failed?(error: ApiError): void;
-}
-
-/** Which parts of an object are kept, and which of these matter. */
-export interface Shape {
-  /** Must not throw for an object that the API server accepted. `version`: that it was read in; absent: the first. */
-  trim(raw: Json, version?: string): KubernetesObject;
-  /** Whether the two are equal in everything that the sink is told about. */
-  same(a: KubernetesObject, b: KubernetesObject): boolean;
-}
+export type { InformerSink, Shape } from './told.ts';
 
 export interface InformerOptions {
   /** For logs: a kind or a resource id. */
@@ -65,11 +43,18 @@ export interface InformerOptions {
   /** Absent: alone. */
   readonly recovery?: Recovery;
   readonly pageSize?: number;
+  /** Maximum bytes of an event. */
+  readonly longestEvent?: number;
+  /** For what is kept; absent: any amount. */
+  readonly budget?: Budget;
   /** Milliseconds without a byte after which a watch counts as dead. */
   readonly idle?: number;
   /** Longest delay between two attempts, in milliseconds. */
   readonly maxDelay?: number;
 }
+
+/** Between two attempts to read more than fits into the budget. Milliseconds. */
+const OVER_BUDGET_DELAY = 60_000;
 
 /** A watch has caught up once it has been open for this long, in milliseconds. */
 const CATCH_UP = 200;
@@ -94,10 +79,7 @@ export class Informer {
    */
   private pageSize: number;
   private readonly fullPage: number;
-  /** What the sink was told. */
-  private told = new Map<string, KubernetesObject>();
-  /** Newer copies that differ from what the sink was told only in fields that `same` ignores. */
-  private newer = new Map<string, KubernetesObject>();
+  private readonly told: Told;
   private readonly doubt: Doubt;
   /** The resourceVersion to resume from; undefined: list first. */
   private version: string | undefined;
@@ -125,6 +107,7 @@ export class Informer {
           ...counts,
         }),
     });
+    this.told = new Told({ ...options, ration: options.budget?.ration() });
     this.backoff = new Backoff({ base: 200, cap: maxDelay, random });
     this.missing = new Backoff({ base: 1_000, cap: maxDelay, random });
     this.expired = new Backoff({ base: 100, cap: maxDelay, random });
@@ -134,8 +117,7 @@ export class Informer {
 
   /** The latest copy of the object from the server. */
   latest(namespace: string, name: string): KubernetesObject | undefined {
-    const key = `${namespace}/${name}`;
-    return this.newer.get(key) ?? this.told.get(key);
+    return this.told.latest(`${namespace}/${name}`);
   }
 
   stats(): InformerStats {
@@ -144,7 +126,7 @@ export class Informer {
       malformed: this.unreadable.count,
       synced: this.synced,
       installed: this.isInstalled,
-      objects: this.told.size,
+      objects: this.told.all.size,
       doubted: this.doubt.kept,
       ...(this.trouble !== undefined && { trouble: this.trouble }),
       stalenessSeconds: Math.max(0, (this.options.clock.now() - this.heardAt) / 1000),
@@ -152,6 +134,10 @@ export class Informer {
   }
 
   async run({ signal }: { readonly signal: AbortSignal }): Promise<void> {
+    await this.follow(signal).finally(() => this.told.release());
+  }
+
+  private async follow(signal: AbortSignal): Promise<void> {
     const { clock, outages, name } = this.options;
     while (!signal.aborted) {
       try {
@@ -169,6 +155,13 @@ export class Informer {
             continue;
           }
         }
+        if (error.reason === OVER_BUDGET) {
+          // What was known stays. Reading it all again and again would cost others, too.
+          this.version = undefined;
+          outages.begin(name, error);
+          await sleep(clock, OVER_BUDGET_DELAY, { signal });
+          continue;
+        }
         if (this.version !== undefined && needsList(error)) {
           this.version = undefined;
           await sleep(clock, this.expired.next(error.retryAfter), { signal });
@@ -185,14 +178,18 @@ export class Informer {
   private async list(signal: AbortSignal): Promise<void> {
     const { api, query, log, name } = this.options;
     let found = new Map<string, KubernetesObject>();
-    const { pageSize: pageSizeBefore } = this;
+    let bytes = 0;
+    const { pageSize: pageSizeBefore, told } = this;
     const version = await list({
       api,
       path: collectionPath(this.type, this.options.namespace),
       ...(query === undefined ? {} : { query }),
       pageSize: pageSizeBefore,
       signal,
-      onRestart: () => (found = new Map()),
+      onRestart() {
+        found = new Map();
+        bytes = 0;
+      },
       onSmaller: (pageSize) => {
         this.pageSize = pageSize;
         this.heard();
@@ -202,9 +199,14 @@ export class Informer {
         this.heard();
         const key = keyOf(item);
         // An unreadable item stays as it was.
-        const object = this.read(item) ?? (key === undefined ? undefined : this.latestOf(key));
-        if (key !== undefined && object !== undefined) found.set(key, object);
+        const object = this.read(item) ?? (key === undefined ? undefined : told.latest(key));
+        if (key === undefined || object === undefined) return;
+        if (this.options.budget !== undefined) told.reading((bytes += sizeOf(object)));
+        found.set(key, object);
       },
+    }).catch((error: unknown) => {
+      told.dropped();
+      throw error;
     });
     if (this.pageSize === pageSizeBefore) this.pageSize = Math.min(2 * pageSizeBefore, this.fullPage);
     this.counts.lists++;
@@ -213,7 +215,7 @@ export class Informer {
     if (!this.isInstalled) log.info('Kind is now installed', { kind: name });
     this.isInstalled = true;
     this.missing.reset();
-    this.swap(this.doubt.complete(found, this.told));
+    told.swap(this.doubt.complete(found, told.all));
     this.version = version;
     this.sync();
   }
@@ -239,6 +241,7 @@ export class Informer {
       resourceVersion: from,
       timeoutSeconds: Math.round(300 + 300 * random()),
       idle,
+      longestEvent: this.options.longestEvent,
       signal: AbortSignal.any([signal, again.signal]),
       onOpen: () => {
         this.heard();
@@ -294,7 +297,9 @@ export class Informer {
     this.heard();
     if (this.isInstalled) log.info('Kind is not installed, checking for it periodically', { kind: name });
     this.isInstalled = false;
-    if (!this.synced || this.told.size > 0) this.swap(this.doubt.complete(new Map(), this.told));
+    this.version = undefined;
+    const { told } = this;
+    if (!this.synced || told.all.size > 0) told.swap(this.doubt.complete(new Map(), told.all));
     this.sync();
     return 'missing';
   }
@@ -310,59 +315,11 @@ export class Informer {
   }
 
   private change(type: 'ADDED' | 'MODIFIED' | 'DELETED', raw: Json): void {
-    const { sink, shape } = this.options;
     const key = keyOf(raw);
     if (key === undefined) return this.unreadable.add(raw);
-    const before = this.told.get(key);
-    if (type === 'DELETED') {
-      if (before === undefined) return;
-      deliver(() => sink.delete(before));
-      this.told.delete(key);
-      this.newer.delete(key);
-      deliver(() => sink.touched?.(before));
-      return;
-    }
+    if (type === 'DELETED') return this.told.delete(key);
     const object = this.read(raw);
-    if (object === undefined) return;
-    if (
-      before !== undefined &&
-      before.metadata.uid === object.metadata.uid &&
-      isSame(() => shape.same(before, object))
-    ) {
-      if (sink.touched === undefined) return;
-      this.newer.set(key, object);
-      deliver(() => sink.touched?.(object));
-      return;
-    }
-    deliver(() => {
-      if (before !== undefined && before.metadata.uid !== object.metadata.uid) sink.delete(before);
-      sink.upsert(object);
-    });
-    this.told.set(key, object);
-    this.newer.delete(key);
-    deliver(() => sink.touched?.(object));
-  }
-
-  private swap(found: Map<string, KubernetesObject>): void {
-    const { sink, shape } = this.options;
-    const newer = new Map<string, KubernetesObject>();
-    const touched = [...this.told].flatMap(([key, object]) => (found.has(key) ? [] : [object]));
-    for (const [key, object] of found) {
-      const before = this.told.get(key);
-      if (before === undefined) continue;
-      touched.push(object);
-      if (before.metadata.uid !== object.metadata.uid || !isSame(() => shape.same(before, object))) continue;
-      found.set(key, before);
-      if (sink.touched !== undefined) newer.set(key, object);
-    }
-    deliver(() => sink.replace([...found.values()]));
-    this.told = found;
-    this.newer = newer;
-    deliver(() => touched.forEach((object) => sink.touched?.(object)));
-  }
-
-  private latestOf(key: string): KubernetesObject | undefined {
-    return this.newer.get(key) ?? this.told.get(key);
+    if (object !== undefined) this.told.upsert(key, object);
   }
 
   private read(raw: unknown): KubernetesObject | undefined {
