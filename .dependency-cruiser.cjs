@@ -155,7 +155,7 @@ module.exports = {
       'reconcilers/(proxy-node|proxy-config/proxy-config)\\.ts$',
       'ads/types\\.ts$',
       'config/',
-      'debug/(cluster|status)-report\\.ts$',
+      'debug/(cluster-report|status-report|peer-address)\\.ts$',
       'identity/rotation-report\\.ts$',
       'injection/',
       'interception/',

@@ -6,7 +6,8 @@ import type { ClusterReport } from './debug/cluster-report.ts';
 import type { PeerAddress } from './debug/peer-address.ts';
 import type { Engine } from './engine/engine.ts';
 import type { Log } from './kube/log.ts';
-import { type KubeconfigEvents, type KubeconfigPlace, followRemoteClusters } from './remote-clusters.ts';
+import type { KubeconfigEvents } from './kubeconfig-source.ts';
+import { type KubeconfigPlace, followRemoteClusters } from './remote-clusters.ts';
 
 /** All clusters that objects come from, except the own one. */
 export interface OtherClusters {

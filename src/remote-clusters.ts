@@ -11,6 +11,7 @@ import type { LeftOut } from './engine/namespace-filter.ts';
 import { Budget } from './kube/budget.ts';
 import type { KubeApi } from './kube/client.ts';
 import type { EventRecorder } from './kube/event-recorder.ts';
+import type { KubeconfigEvents } from './kubeconfig-source.ts';
 import type { Log } from './kube/log.ts';
 import type { Outages } from './kube/outages.ts';
 import { readRemoteCluster, remoteKinds } from './remote-cluster.ts';
@@ -59,20 +60,6 @@ export interface RemoteClusters {
   /** Resolves once the signal has fired and nothing runs any more. */
   end(): Promise<void>;
 }
-
-/** Where kubeconfigs come from. */
-export interface KubeconfigSource {
-  /** Resolves once they were read, or it is clear that this is not allowed: other clusters may not be wanted. */
-  readonly known: Promise<void>;
-  /** Resolves once the signal has fired and nothing runs any more. */
-  readonly ended: Promise<void>;
-  /** What {@link known} is waiting for, for people. */
-  waitingFor(): readonly string[];
-  events(): KubeconfigEvents;
-}
-
-/** How many owners of kubeconfigs came, changed and went. */
-export type KubeconfigEvents = Readonly<Record<'add' | 'update' | 'delete', number>>;
 
 /**
  * What is kept of one cluster, and of all of them, may take this part of the heap. What is computed from it takes about
