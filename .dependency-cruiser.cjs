@@ -69,7 +69,7 @@ module.exports = {
       to: { path: '^src/model/(virtual-service|sidecar)' },
     },
     only('status', 'status/', ['status/', 'api/', 'model/']),
-    only('ads', 'ads/', ['ads/', 'envoy/gen/', 'api/object\\.ts$', '(fair-semaphore|listen-error)\\.ts$']),
+    only('ads', 'ads/', ['ads/', 'envoy/gen/', 'api/object\\.ts$', '(fair-semaphore|grpc-status|listen-error)\\.ts$']),
     {
       // Bytes, then what is in force, then who holds what; connections on top.
       name: 'ads-transport-on-top',
@@ -85,6 +85,19 @@ module.exports = {
     },
     // Other clusters that objects come from.
     only('clusters', 'clusters/', ['clusters/', 'api/', 'yaml/document\\.ts$', '(backoff|clock)\\.ts$']),
+    // An etcd that is not ours: it knows nothing of clusters.
+    only('etcd', 'etcd/', ['etcd/', '(backoff|clock)\\.ts$']),
+    // Cilium's ClusterMesh: formats, readers and the exporter.
+    only('clustermesh', 'clustermesh/', [
+      'clustermesh/',
+      'etcd/',
+      'api/',
+      'model/',
+      'yaml/document\\.ts$',
+      'clusters/connection\\.ts$',
+      'directory/watchers\\.ts$',
+      '(backoff|clock|doubt)\\.ts$',
+    ]),
     // What the API server asks before it stores an object.
     only('webhooks', 'webhooks/', [
       'webhooks/',
@@ -104,7 +117,7 @@ module.exports = {
       'yaml/',
       'directory/lines\\.ts$',
     ]),
-    only('kube', 'kube/', ['kube/', 'api/', 'cache/', '(backoff|clock)\\.ts$']),
+    only('kube', 'kube/', ['kube/', 'api/', 'cache/', '(backoff|clock|doubt)\\.ts$']),
     only('directory', 'directory/', ['directory/', 'api/', 'cache/', 'yaml/']),
     only('mesh', 'mesh', [
       'mesh',
@@ -131,7 +144,7 @@ module.exports = {
       'ops/(connections|log-line)\\.ts$',
       'reconcilers/durations\\.ts$',
       'yaml/document\\.ts$',
-      '(backoff|clock|listen-error)\\.ts$',
+      '(backoff|clock|grpc-status|listen-error)\\.ts$',
     ]),
     only('cli', 'cli/', [
       'cli/',
@@ -142,7 +155,7 @@ module.exports = {
       'reconcilers/(proxy-node|proxy-config/proxy-config)\\.ts$',
       'ads/types\\.ts$',
       'config/',
-      'debug/(cluster|status)-report\\.ts$',
+      'debug/(cluster-report|status-report|peer-address)\\.ts$',
       'identity/rotation-report\\.ts$',
       'injection/',
       'interception/',

@@ -38,7 +38,7 @@ import { logProblems } from './engine/problem-log.ts';
 import { recordServer } from './record.ts';
 import { replayFile } from './replay.ts';
 import { replicaName } from './replica-name.ts';
-import { clustersOfReplicas, statusOfReplicas } from './replica-status.ts';
+import { clustersOfReplicas, identitiesOfReplicas, statusOfReplicas } from './replica-status.ts';
 import { version } from './version.ts';
 import { type WebhookServing, startWebhooks } from './webhook-serving.ts';
 
@@ -52,6 +52,7 @@ export function createProgram(): Program {
     identity: publishedRotation,
     status: statusOfReplicas,
     clusters: clustersOfReplicas,
+    identities: identitiesOfReplicas,
     record: recordServer,
     replay: replayFile,
     release: releaseEndpoints,
@@ -116,7 +117,7 @@ export async function startServing(
     const protos = createProtos();
     const debugging = createDebugging({ protos, mesh: config.mesh, identity, clock });
     const engine = await startEngine({
-      mesh: config.mesh,
+      mesh: { ...config.mesh, ...(config.clusterMesh?.exportFile !== undefined && { clusterMeshExport: true }) },
       namespace: identity.includes('/') ? identity.slice(0, identity.indexOf('/')) : undefined,
       ...(config.revision === undefined ? {} : { revision: config.revision }),
       protos,
@@ -288,7 +289,7 @@ function startOps(
     ...(source.figures && { apiServer: source.figures }),
     ...(source.status && { status: source.status }),
     ...(source.leader && { leader: source.leader }),
-    ...(source.remoteClusters && { remoteClusters: source.remoteClusters }),
+    otherClusters: source.otherClusters,
     ...(source.files && { files: source.files }),
     ...(webhooks && { webhooks: webhooks.figures }),
     ...(source.webhookConfigurations && { webhookConfigurations: source.webhookConfigurations }),

@@ -1,3 +1,4 @@
+import { kindsToRead } from './api/kinds.ts';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import type { Config, SourceConfig } from './config/config.ts';
@@ -17,13 +18,15 @@ import { type Clock, systemClock } from './clock.ts';
 import { PooledKubeConfig } from './kube/credentials.ts';
 import { EventRecorder } from './kube/event-recorder.ts';
 import { readKubeConfig } from './kube/kube-config.ts';
+import { exportToClusterMesh } from './cluster-mesh-export.ts';
 import { LeaderElector } from './kube/lease.ts';
 import { NamedObjects } from './kube/named-objects.ts';
 import { keepGenerations } from './cluster-generations.ts';
 import { keepStatuses } from './cluster-statuses.ts';
 import { FairleadOperator } from './kube/operator.ts';
 import { Outages } from './kube/outages.ts';
-import { type RemoteClusters, type RemoteClustersOptions, followRemoteClusters } from './remote-clusters.ts';
+import type { KubeconfigPlace } from './remote-clusters.ts';
+import { type OtherClusters, followOtherClusters } from './other-clusters.ts';
 import { RootCertificates } from './kube/root-certificates.ts';
 import { replicaName } from './replica-name.ts';
 import { StatusWriter, type StatusWriterOptions } from './kube/status-writer.ts';
@@ -47,7 +50,7 @@ export interface ObjectSource {
   readonly figures?: () => ApiServerFigures;
   readonly status?: NonNullable<MetricSources['status']>;
   readonly leader?: () => boolean;
-  readonly remoteClusters?: Pick<RemoteClusters, 'reports' | 'syncTimeouts' | 'events'>;
+  readonly otherClusters: Pick<OtherClusters, 'reports' | 'identitiesOf' | 'syncTimeouts' | 'events'>;
   readonly locate?: (problem: Problem) => string | undefined;
   readonly files?: NonNullable<MetricSources['files']>;
   readonly webhookConfigurations?: NonNullable<MetricSources['webhookConfigurations']>;
@@ -129,22 +132,18 @@ async function directorySource(
     onReports: (_, appeared) => report(appeared),
     signal,
   });
-  const { remoteKubeconfigs } = config;
-  const remote =
-    remoteKubeconfigs === undefined
-      ? undefined
-      : followRemoteClusters({
-          ...remoteOptions(config, engine, log, surroundings, signal),
-          from: { kind: 'Files', directory: remoteKubeconfigs },
-        });
+  const others = followOtherClusters(config, engine, kubeconfigFiles(config), {
+    ...{ log, clock, signal },
+    heapBytes: heapOf(surroundings),
+  });
   return {
-    ready: remote?.ready ?? Promise.resolve(),
-    waitingFor: () => remote?.waitingFor() ?? [],
+    ready: others.ready,
+    waitingFor: () => others.waitingFor(),
     async end() {
       await directory.ended;
-      await remote?.end();
+      await others.end();
     },
-    ...(remote && { remoteClusters: remote }),
+    otherClusters: others,
     files: () => directory.reports(),
     locate: ({ object, field }) => {
       const place = directory.locate(object, field);
@@ -153,20 +152,11 @@ async function directorySource(
   };
 }
 
-function remoteOptions(
-  { mesh, revision, insecureRemoteClusters }: Config,
-  engine: Engine,
-  log: Logger,
-  { clock = systemClock, heapBytes = getHeapStatistics().heap_size_limit }: SourceSurroundings,
-  signal: AbortSignal,
-): Omit<RemoteClustersOptions, 'from'> {
-  const { clusterId, rootNamespace } = mesh;
-  return {
-    ...{ engine, clusterId, rootNamespace, heapBytes, clock, random: Math.random, log, signal },
-    ...(revision !== undefined && { revision }),
-    rules: { allowInsecure: insecureRemoteClusters },
-  };
+function kubeconfigFiles({ remoteKubeconfigs: directory }: Config): KubeconfigPlace | undefined {
+  return directory === undefined ? undefined : { kind: 'Files', directory };
 }
+
+const heapOf = ({ heapBytes = getHeapStatistics().heap_size_limit }: SourceSurroundings): number => heapBytes;
 
 /** Files have no status to keep automatic addresses in: they follow from all of them together. */
 function allocateForFiles({ mesh, committer }: Engine): void {
@@ -201,6 +191,7 @@ function clusterSource(
     outages,
     hold: () => engine.committer.hold(),
     rootNamespace: config.mesh.rootNamespace,
+    kinds: kindsToRead(config.mesh),
     observed: (kind, namespace, name) => statuses.observed(kind, namespace, name),
   });
   const latest: StatusWriterOptions['latest'] = (kind, namespace, name) => operator.latest(kind, namespace, name);
@@ -258,6 +249,9 @@ function clusterSource(
     for (const configuration of configurations) configuration.changed();
   });
   if (config.statusWrites) roots?.countMissingBy((pem) => rootCertificates?.missing(pem));
+  const { own, exportFile: file } = config.clusterMesh ?? {};
+  const exported =
+    own && file !== undefined ? exportToClusterMesh({ mesh, own, file, clock, random: Math.random, log }) : undefined;
   const electors = [
     { revision: '', name: config.lease.name },
     ...(config.revision === undefined
@@ -273,7 +267,9 @@ function clusterSource(
         onElected: (term) => {
           writer.lead(term, revision);
           generations.lead(term, revision);
-          if (revision === '') void rootCertificates?.lead(term);
+          if (revision !== '') return;
+          void rootCertificates?.lead(term);
+          exported?.lead(term);
         },
       }),
   );
@@ -297,15 +293,13 @@ function clusterSource(
   const report: EventRecorder['report'] = (about) => {
     if (config.statusWrites) events.report(about);
   };
-  const remote = followRemoteClusters({
-    ...remoteOptions(config, engine, log, surroundings, signal),
-    from:
-      config.remoteKubeconfigs === undefined
-        ? { kind: 'Secrets', api: client, outages, report }
-        : { kind: 'Files', directory: config.remoteKubeconfigs },
+  const kubeconfigs = kubeconfigFiles(config) ?? { kind: 'Secrets', api: client, outages, report };
+  const others = followOtherClusters(config, engine, kubeconfigs, {
+    ...{ log, clock, signal },
+    heapBytes: heapOf(surroundings),
   });
   let isRead = false;
-  const ready = Promise.all([operator.whenReady(), remote.ready]).then(async () => {
+  const ready = Promise.all([operator.whenReady(), others.ready]).then(async () => {
     const trouble = await generations.read();
     if (trouble !== undefined && !signal.aborted)
       log.warn(
@@ -322,7 +316,7 @@ function clusterSource(
     ready,
     waitingFor: () => [
       ...operator.waitingFor(),
-      ...remote.waitingFor(),
+      ...others.waitingFor(),
       ...(isRead || generations.isRead ? [] : ['GenerationInForce']),
     ],
     async end() {
@@ -333,13 +327,14 @@ function clusterSource(
       await following;
       await generations.idle();
       await events.idle();
-      await remote.end();
+      await exported?.idle();
+      await others.end();
       await operator.shutdown();
     },
     figures: () => operator.stats(),
     status: () => writer.stats(),
     leader: () => electors.some((elector) => elector.isLeader()),
-    remoteClusters: remote,
+    otherClusters: others,
     ...(configurations.length > 0 && {
       webhookConfigurations: () => configurations.map(({ name, isRight }) => [name, isRight] as const),
     }),

@@ -1,5 +1,5 @@
 import { KubeConfig } from '@kubernetes/client-node';
-import { type KindName, kinds } from './api/kinds.ts';
+import type { Kind, KindName } from './api/kinds.ts';
 import type { ObjectSink } from './api/source.ts';
 import type { Clock } from './clock.ts';
 import type { RemoteSource, Trouble } from './clusters/connection.ts';
@@ -20,7 +20,7 @@ const BYTES_PER_SECOND = 4 * 1024 * 1024;
 const BYTES_AT_ONCE = 128 * 1024 * 1024;
 
 /** Nobody waits for them if the account may not read them. */
-const optionalKinds: ReadonlySet<KindName> = new Set(['ConfigMap', 'WorkloadEntry']);
+const optionalKinds: ReadonlySet<KindName> = new Set(['ConfigMap', 'WorkloadEntry', 'ServiceExport', 'ServiceImport']);
 const remoteKindNames: ReadonlySet<KindName> = new Set([
   ...(['Namespace', 'Node', 'Pod', 'Service', 'EndpointSlice'] as const),
   ...optionalKinds,
@@ -28,14 +28,19 @@ const remoteKindNames: ReadonlySet<KindName> = new Set([
 /**
  * What is read of another cluster, as by Istio. Other configuration is that of the own one; of the mesh config, only the
  * trust domain counts.
+ *
+ * @param own what is read of the own cluster.
  */
-export const remoteKinds = kinds.filter(({ name }) => remoteKindNames.has(name));
+export function remoteKinds(own: readonly Kind<KindName>[]): readonly Kind<KindName>[] {
+  return own.filter(({ name }) => remoteKindNames.has(name));
+}
 
 export interface RemoteClusterOptions {
   readonly access: ClusterAccess;
   readonly sink: ObjectSink;
   readonly rootNamespace: string;
   readonly revision?: string;
+  readonly ownKinds: readonly Kind<KindName>[];
   /** For what is kept of it. */
   readonly budget: Budget;
   readonly clock: Clock;
@@ -46,7 +51,7 @@ export interface RemoteClusterOptions {
 
 /** Reads another Kubernetes. */
 export function readRemoteCluster(id: string, options: RemoteClusterOptions): RemoteSource {
-  const { access, rootNamespace, revision, budget, clock, random, sink, signal } = options;
+  const { access, rootNamespace, revision, ownKinds, budget, clock, random, sink, signal } = options;
   const log = logOf(options.log, id);
   const api = new KubeClient({
     config: new PooledKubeConfig(() => kubeConfigOf(access)),
@@ -55,7 +60,7 @@ export function readRemoteCluster(id: string, options: RemoteClusterOptions): Re
     pace: new Pace({ rate: BYTES_PER_SECOND, burst: BYTES_AT_ONCE, clock }),
   });
   const reader = new ClusterReader({
-    ...{ api, sink, kinds: remoteKinds, optional: optionalKinds, rootNamespace, clock, random, log },
+    ...{ api, sink, kinds: remoteKinds(ownKinds), optional: optionalKinds, rootNamespace, clock, random, log },
     meshConfig: meshConfigName(revision),
     foreign: { budget },
     outages: new Outages({ log, clock, signal }),
@@ -79,12 +84,13 @@ export function readRemoteCluster(id: string, options: RemoteClusterOptions): Re
 
 /** The trouble of most kinds, and which these are; it began when the last of them was heard. */
 function troubleIn(reader: ClusterReader, clock: Clock): Trouble | undefined {
-  const troubled = Object.entries(reader.stats()).flatMap(([kind, { trouble, stalenessSeconds }]) =>
+  const stats = Object.entries(reader.stats());
+  const troubled = stats.flatMap(([kind, { trouble, stalenessSeconds }]) =>
     trouble === undefined ? [] : [{ kind, trouble, stalenessSeconds }],
   );
   if (troubled.length === 0) return troubleOfReading(reader, clock);
   const reasons = [...Map.groupBy(troubled, ({ trouble }) => trouble)].map(([trouble, of]) => {
-    const who = of.length === remoteKinds.length ? '' : `${of.map(({ kind }) => kind).join(', ')}: `;
+    const who = of.length === stats.length ? '' : `${of.map(({ kind }) => kind).join(', ')}: `;
     return `${who}${trouble}${hintFor(trouble)}`;
   });
   const since = clock.date().getTime() - 1_000 * Math.max(...troubled.map(({ stalenessSeconds }) => stalenessSeconds));

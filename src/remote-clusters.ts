@@ -1,3 +1,4 @@
+import type { Kind, KindName } from './api/kinds.ts';
 import { type Clock, sleep } from './clock.ts';
 import { type ClusterStatus, Clusters, PATIENCE } from './clusters/clusters.ts';
 import type { ClusterAccess, KubeconfigRules } from './clusters/kubeconfig.ts';
@@ -10,6 +11,7 @@ import type { LeftOut } from './engine/namespace-filter.ts';
 import { Budget } from './kube/budget.ts';
 import type { KubeApi } from './kube/client.ts';
 import type { EventRecorder } from './kube/event-recorder.ts';
+import type { KubeconfigEvents } from './kubeconfig-source.ts';
 import type { Log } from './kube/log.ts';
 import type { Outages } from './kube/outages.ts';
 import { readRemoteCluster, remoteKinds } from './remote-cluster.ts';
@@ -23,6 +25,8 @@ export interface RemoteClustersOptions {
   readonly clusterId: string;
   readonly rootNamespace: string;
   readonly revision?: string;
+  /** What is read of the own cluster. */
+  readonly ownKinds: readonly Kind<KindName>[];
   readonly rules: KubeconfigRules;
   /** How large the heap of this process may become. */
   readonly heapBytes: number;
@@ -57,20 +61,6 @@ export interface RemoteClusters {
   end(): Promise<void>;
 }
 
-/** Where kubeconfigs come from. */
-export interface KubeconfigSource {
-  /** Resolves once they were read, or it is clear that this is not allowed: other clusters may not be wanted. */
-  readonly known: Promise<void>;
-  /** Resolves once the signal has fired and nothing runs any more. */
-  readonly ended: Promise<void>;
-  /** What {@link known} is waiting for, for people. */
-  waitingFor(): readonly string[];
-  events(): KubeconfigEvents;
-}
-
-/** How many owners of kubeconfigs came, changed and went. */
-export type KubeconfigEvents = Readonly<Record<'add' | 'update' | 'delete', number>>;
-
 /**
  * What is kept of one cluster, and of all of them, may take this part of the heap. What is computed from it takes about
  * as much again, and during a swap a cluster is kept twice.
@@ -93,7 +83,7 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
       return sink;
     },
     served: (id, isServed) => engine.serveCluster(id, isServed),
-    kinds: remoteKinds.map(({ name }) => name),
+    kinds: remoteKinds(options.ownKinds).map(({ name }) => name),
     hold: () => engine.committer.hold(),
     clock,
     random,

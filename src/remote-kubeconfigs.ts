@@ -3,7 +3,7 @@ import { LONGEST_KUBECONFIG } from './clusters/kubeconfig.ts';
 import type { Kubeconfigs, OwnerContent } from './clusters/kubeconfigs.ts';
 import { MOST_CLUSTERS } from './clusters/owned-clusters.ts';
 import { type FileText, type FolderContent, followFolder } from './directory/folder.ts';
-import type { KubeconfigSource } from './remote-clusters.ts';
+import type { KubeconfigSource } from './kubeconfig-source.ts';
 
 export interface RemoteKubeconfigsOptions {
   readonly directory: string;

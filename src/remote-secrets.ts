@@ -9,7 +9,7 @@ import type { KubeApi } from './kube/client.ts';
 import { Informer } from './kube/informer.ts';
 import type { Log } from './kube/log.ts';
 import type { Outages } from './kube/outages.ts';
-import type { KubeconfigSource } from './remote-clusters.ts';
+import type { KubeconfigSource } from './kubeconfig-source.ts';
 
 export interface RemoteSecretsOptions {
   /** The own API server, where the Secrets are. */

@@ -11,6 +11,8 @@ export interface Problem {
   readonly reason: ProblemReason;
   /** One sentence that names the value and says what to do next. */
   readonly message: string;
+  /** Of how many findings like it this is the only one that is kept; absent: it is itself. */
+  readonly standsFor?: number;
 }
 
 /** The reason determines which condition the problem makes False, and whether the object is still served. */

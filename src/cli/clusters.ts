@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander';
 import type { ClusterReport } from '../debug/cluster-report.ts';
 import type { ReplicaClusters } from './program.ts';
+import { identitiesCommand } from './identities.ts';
 import { fromOf, replicaOptions } from './replicas.ts';
 import { duration, table } from './text-table.ts';
 import { type CommandFile } from './world.ts';
@@ -8,7 +9,9 @@ import { type CommandFile } from './world.ts';
 export const clustersCommand: CommandFile = (world, done) => {
   const command = replicaOptions(new Command('clusters'))
     .description('show the clusters that objects come from: how far each has been read, and what is wrong')
-    .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'));
+    .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
+    .helpCommand(false)
+    .addCommand(identitiesCommand(world, done));
   return command.action(async (options: Readonly<Record<string, unknown>>) => {
     const program = await world.program();
     const replicas = await program.clusters({ from: fromOf(options, world) }, world.signal);

@@ -149,7 +149,7 @@ type WithStatus = KubernetesObject & {
 
 function relevant(kind: KindName, object: WithStatus): KubernetesObject {
   const { resourceVersion: _, ...metadata }: ObjectMeta = object.metadata;
-  if (!isCustom(kind)) return { ...object, metadata };
+  if (!isCustom(kind) && kind !== 'ServiceExport') return { ...object, metadata };
   const { status, ...rest } = object;
   const kept = statusOf(kind, status);
   return kept === undefined ? { ...rest, metadata } : ({ ...rest, metadata, status: kept } as KubernetesObject);

@@ -6,7 +6,8 @@ import type { Budget } from './budget.ts';
 import { checked } from './checked.ts';
 import type { KubeApi, Query } from './client.ts';
 import type { Clock } from '../clock.ts';
-import { Informer, type InformerStats } from './informer.ts';
+import { Informer } from './informer.ts';
+import type { InformerStats } from './informer-stats.ts';
 import { Interner } from './interner.ts';
 import type { Log } from './log.ts';
 import type { Outages } from './outages.ts';
@@ -23,7 +24,7 @@ export interface ClusterReaderOptions {
   readonly meshConfig?: string;
   /** Kinds that need not be readable: nobody waits for those that are forbidden. */
   readonly optional?: ReadonlySet<KindName>;
-  /** The server's copy of a custom object changed, even if only in its status: see {@link ClusterReader.latest}. */
+  /** The server's copy of an object with conditions changed, even if only in its status: see {@link ClusterReader.latest}. */
   readonly observed?: ((kind: KindName, namespace: string, name: string) => void) | undefined;
   /** Others run the server: what it may send, and make us keep, is limited. */
   readonly foreign?: { readonly budget: Budget };
@@ -120,7 +121,8 @@ export class ClusterReader {
             if (code === 403) forbidden.resolve();
           },
         }),
-        ...(kind.custom && observed && { touched: (object) => observed(kind.name, ...at(object)) }),
+        ...((kind.custom || kind.isReported === true) &&
+          observed && { touched: (object: KubernetesObject) => observed(kind.name, ...at(object)) }),
       },
       ...(servingKinds.has(kind.name) && { doubtsLists: true }),
       recovery: this.recovery,

@@ -5,9 +5,10 @@ import { type Budget, OVER_BUDGET, sizeOf } from './budget.ts';
 import type { KubeApi, Query } from './client.ts';
 import { sleep, type Clock } from '../clock.ts';
 import { deliver } from './deliver.ts';
-import { isInstalled } from './discovery.ts';
-import { Doubt } from './doubt.ts';
+import { installedVersion } from './discovery.ts';
+import { Doubt } from '../doubt.ts';
 import { isObject, type Json } from '../api/json.ts';
+import type { InformerStats } from './informer-stats.ts';
 import { list } from './list.ts';
 import type { Log } from './log.ts';
 import type { Outages } from './outages.ts';
@@ -23,7 +24,8 @@ export type { InformerSink, Shape } from './told.ts';
 export interface InformerOptions {
   /** For logs: a kind or a resource id. */
   readonly name: string;
-  readonly type: ResourceType;
+  /** `versions`: what is read if there is no such version; absent: nothing else. */
+  readonly type: ResourceType & { readonly versions?: readonly string[] };
   /** Absent: all. */
   readonly namespace?: string;
   readonly query?: Query;
@@ -51,23 +53,6 @@ export interface InformerOptions {
   readonly maxDelay?: number;
 }
 
-export interface InformerStats {
-  readonly synced: boolean;
-  /** Why the last request failed, e.g. `403 Forbidden`; absent if the server has been reached since. */
-  readonly trouble?: string;
-  readonly installed: boolean;
-  readonly objects: number;
-  /** Objects that the last list lacks, and that are kept until another one agrees. */
-  readonly doubted: number;
-  readonly lists: number;
-  readonly watches: number;
-  readonly events: number;
-  readonly errors: number;
-  readonly malformed: number;
-  /** Since the server last sent anything; up to a minute if nothing happens. */
-  readonly stalenessSeconds: number;
-}
-
 /** Between two attempts to read more than fits into the budget. Milliseconds. */
 const OVER_BUDGET_DELAY = 60_000;
 
@@ -81,7 +66,8 @@ const CATCH_UP = 200;
  */
 export class Informer {
   private readonly options: InformerOptions;
-  private readonly path: string;
+  /** In the version that the server has. */
+  private type: ResourceType;
   private readonly recovery: Recovery;
   private readonly backoff: Backoff;
   private readonly missing: Backoff;
@@ -110,10 +96,17 @@ export class Informer {
   constructor(options: InformerOptions) {
     const { clock, random, maxDelay = 10_000, pageSize = 500 } = options;
     this.options = options;
-    this.path = collectionPath(options.type, options.namespace);
+    this.type = options.type;
     this.recovery = options.recovery ?? new Recovery({ clock, random, hold: () => () => undefined });
     this.unreadable = new Unreadable(options);
-    this.doubt = new Doubt(options);
+    this.doubt = new Doubt({
+      ...options,
+      onDoubt: (counts) =>
+        options.log.warn('Most objects vanished, keeping them until another list agrees', {
+          kind: options.name,
+          ...counts,
+        }),
+    });
     this.told = new Told({ ...options, ration: options.budget?.ration() });
     this.backoff = new Backoff({ base: 200, cap: maxDelay, random });
     this.missing = new Backoff({ base: 1_000, cap: maxDelay, random });
@@ -155,9 +148,12 @@ export class Informer {
         const error = errorOfTransport(cause);
         this.counts.errors++;
         this.trouble = error.code === 0 ? error.reason : `${error.code} ${error.reason}`;
-        if (error.code === 404 && !(await this.confirmInstalled(signal))) {
-          await sleep(clock, this.missing.next(), { signal });
-          continue;
+        if (error.code === 404) {
+          const found = await this.confirmInstalled(signal);
+          if (found !== 'installed') {
+            await sleep(clock, (found === 'missing' ? this.missing : this.expired).next(), { signal });
+            continue;
+          }
         }
         if (error.reason === OVER_BUDGET) {
           // What was known stays. Reading it all again and again would cost others, too.
@@ -186,7 +182,7 @@ export class Informer {
     const { pageSize: pageSizeBefore, told } = this;
     const version = await list({
       api,
-      path: this.path,
+      path: collectionPath(this.type, this.options.namespace),
       ...(query === undefined ? {} : { query }),
       pageSize: pageSizeBefore,
       signal,
@@ -240,7 +236,7 @@ export class Informer {
     const end = await watch({
       api,
       clock,
-      path: this.path,
+      path: collectionPath(this.type, this.options.namespace),
       ...(query === undefined ? {} : { query }),
       resourceVersion: from,
       timeoutSeconds: Math.round(300 + 300 * random()),
@@ -275,20 +271,28 @@ export class Informer {
    */
   private async checkVersion(from: string, signal: AbortSignal): Promise<void> {
     const { api, query } = this.options;
-    const page = await api.get(this.path, { query: { ...query, limit: 1 }, signal });
+    const page = await api.get(collectionPath(this.type, this.options.namespace), {
+      query: { ...query, limit: 1 },
+      signal,
+    });
     this.heard();
     const metadata = isObject(page) && isObject(page['metadata']) ? page['metadata'] : {};
     const version = metadata['resourceVersion'];
     if (this.version === from && typeof version === 'string' && isBefore(version, from)) this.version = undefined;
   }
 
-  private async confirmInstalled(signal: AbortSignal): Promise<boolean> {
+  private async confirmInstalled(signal: AbortSignal): Promise<'installed' | 'in another version' | 'missing'> {
     const { api, type, log, name, outages } = this.options;
+    let version: string | undefined;
     try {
-      if (await isInstalled(api, type, { signal })) return true;
+      version = await installedVersion(api, type, type.versions ?? [type.version], { signal });
     } catch {
-      return true;
+      return 'installed';
     }
+    if (version === this.type.version) return 'installed';
+    this.type = { ...type, version: version ?? type.version };
+    this.version = undefined;
+    if (version !== undefined) return 'in another version';
     outages.end(name);
     this.heard();
     if (this.isInstalled) log.info('Kind is not installed, checking for it periodically', { kind: name });
@@ -297,7 +301,7 @@ export class Informer {
     const { told } = this;
     if (!this.synced || told.all.size > 0) told.swap(this.doubt.complete(new Map(), told.all));
     this.sync();
-    return false;
+    return 'missing';
   }
 
   private apply(event: WatchEvent): void {
@@ -321,7 +325,7 @@ export class Informer {
   private read(raw: unknown): KubernetesObject | undefined {
     if (isObject(raw) && keyOf(raw) !== undefined) {
       try {
-        return this.options.shape.trim(raw);
+        return this.options.shape.trim(raw, this.type.version);
       } catch {
         // Counted below: one unreadable object deserves no more.
       }

@@ -24,8 +24,8 @@ export interface InformerSink {
 
 /** Which parts of an object are kept, and which of these matter. */
 export interface Shape {
-  /** Must not throw for an object that the API server accepted. */
-  trim(raw: Json): KubernetesObject;
+  /** Must not throw for an object that the API server accepted. `version`: that it was read in; absent: the first. */
+  trim(raw: Json, version?: string): KubernetesObject;
   /** Whether the two are equal in everything that the sink is told about. */
   same(a: KubernetesObject, b: KubernetesObject): boolean;
 }

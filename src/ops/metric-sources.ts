@@ -40,7 +40,7 @@ export interface MetricSources {
     readonly pending: number;
   };
   readonly leader?: () => boolean;
-  readonly remoteClusters?: {
+  readonly otherClusters?: {
     /** `syncStatus`: in the words of Istio. */
     readonly reports: () => readonly { readonly id: string; readonly syncStatus: string; readonly phase: string }[];
     readonly syncTimeouts: () => number;

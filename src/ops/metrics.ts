@@ -163,7 +163,7 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     Object.entries(inboundUpdates(deliveries())).map(([type, count]) => [{ type }, count]),
   );
 
-  const { remoteClusters: clusters } = sources;
+  const { otherClusters: clusters } = sources;
   if (clusters !== undefined) {
     const named = (): ReturnType<typeof clusters.reports> =>
       clusters.reports().filter(({ id, phase }) => id !== '' && phase !== 'closing');

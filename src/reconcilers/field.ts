@@ -2,6 +2,7 @@ import { quote } from '../api/quote.ts';
 import { isObject } from '../api/json.ts';
 import type { ObjectRef } from '../api/object.ts';
 import type { Problem, ProblemReason } from '../api/problem.ts';
+import { ProblemList } from '../api/problem-list.ts';
 import { parseDuration } from './durations.ts';
 
 /** A tenth of a second. */
@@ -9,13 +10,17 @@ const mostWork = 80_000;
 
 /** Problems found while reading one object. */
 export class Findings {
-  readonly problems: Problem[] = [];
+  readonly found = new ProblemList();
   private refused = 0;
   private work = 0;
   readonly object: ObjectRef;
 
   constructor(object: ObjectRef) {
     this.object = object;
+  }
+
+  get problems(): readonly Problem[] {
+    return this.found.all;
   }
 
   /** Whether a finding makes it impossible to serve the object as its owner meant it. */
@@ -40,8 +45,7 @@ export class Findings {
   /** Unsupported fields come from their list, and readers do not report them. */
   report(field: string, reason: Exclude<ProblemReason, 'UnsupportedField'>, message: string): void {
     if (reason === 'Invalid') this.refused++;
-    // For an object with 10,000 broken routes, only the first ones are reported.
-    if (this.problems.length < 100) this.problems.push({ object: this.object, field, reason, message });
+    this.found.add({ object: this.object, field, reason, message });
   }
 }
 

@@ -1,5 +1,5 @@
 import { type ObjectRef, distinctRefs } from '../api/object.ts';
-import type { Problem } from '../api/problem.ts';
+import { ProblemList } from '../api/problem-list.ts';
 import type { DestinationLookup, DestinationTarget } from '../model/client.ts';
 import type { RouteSettings } from '../model/mesh-config.ts';
 import { wholeObjects } from '../model/provenance.ts';
@@ -54,7 +54,7 @@ export function settleVirtualServiceRoutes(
     isComplete = true;
     break;
   }
-  return { rules, isComplete, problems: settling.problems };
+  return { rules, isComplete, problems: settling.problems.all };
 }
 
 function takesEveryRequest(match: RequestMatch): boolean {
@@ -69,7 +69,7 @@ function takesEveryRequest(match: RequestMatch): boolean {
 }
 
 class Settling {
-  readonly problems: Problem[] = [];
+  readonly problems = new ProblemList();
   readonly #context: VirtualServiceRouteContext;
 
   constructor(context: VirtualServiceRouteContext) {
@@ -139,7 +139,7 @@ class Settling {
 
   #lookUp(destination: Destination, route: HttpRoute): DestinationTarget {
     const target = this.#context.lookup(destination, this.#context.listenerPort);
-    this.problems.push(...missingDestination(route.object, destination, target));
+    for (const problem of missingDestination(route.object, destination, target)) this.problems.add(problem);
     return target;
   }
 }

@@ -1,3 +1,4 @@
+import { numberOf } from '../api/problem-list.ts';
 import type { Problem, ProblemReason } from '../api/problem.ts';
 
 /** A condition without the time of its last change, which only its writer knows. */
@@ -52,6 +53,6 @@ export function conditionsOf(generation: number, problems: readonly Problem[]): 
 
 function print(problems: readonly Problem[]): string {
   const named = problems.slice(0, NAMED).map(({ field, message }) => (field === '' ? message : `${field}: ${message}`));
-  const more = problems.length - named.length;
+  const more = problems.slice(NAMED).reduce((sum, problem) => sum + numberOf(problem), 0);
   return more > 0 ? `${named.join(' ')} And ${more} more.` : named.join(' ');
 }

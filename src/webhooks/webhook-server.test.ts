@@ -2,7 +2,7 @@ import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { Agent, request as https } from 'node:https';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Authority } from '../identity/authority.ts';
 import { selfSigned } from '../identity/self-signed.ts';
 import { readMaterial } from '../identity/signing-material.ts';
@@ -11,18 +11,24 @@ import { LARGEST_REVIEW, type Webhook, type WebhookServer, serveWebhooks } from 
 let stopping: AbortController;
 let server: WebhookServer;
 let draining: boolean;
+let begun: number;
 let logged: object[];
 let webhook: Webhook;
 
 beforeEach(async () => {
   stopping = new AbortController();
   draining = false;
+  begun = 0;
   logged = [];
   webhook = (_, path) => ({ allowed: true, warnings: [`path ${path}`] });
   server = await serveWebhooks({
     address: { host: '127.0.0.1', port: 0 },
     webhooks: new Map([['inject', (...args) => webhook(...args)]]),
-    draining: () => draining,
+    // It is asked for each call.
+    draining: () => {
+      begun++;
+      return draining;
+    },
     log: { error: (_, fields) => void logged.push(fields) },
     signal: stopping.signal,
   });
@@ -184,6 +190,31 @@ describe('the server of webhooks', () => {
     }
     expect(await Promise.all(calls)).toEqual(calls.map(() => expect.objectContaining({ status: 200 }) as unknown));
     expect(most).toBe(1);
+  });
+
+  test('pauses after an object that took long, and goes on with another namespace', async () => {
+    const { root, ...certificate } = await certified();
+    server.present(certificate);
+    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const order: string[] = [];
+    webhook = ({ namespace }) => {
+      order.push(namespace);
+      if (namespace === 'slow') vi.advanceTimersByTime(80);
+      return { allowed: true };
+    };
+    const callIn = (namespace: string) =>
+      call(root, { body: review.replace('"uid"', `"namespace":"${namespace}","uid"`) });
+    const first = callIn('slow');
+    await first;
+    const others = [callIn('slow'), callIn('slow'), callIn('shop')];
+    await expect.poll(() => begun).toBe(4);
+    // A large one has no part in this; by its answer, the others have come.
+    expect(await call(root, { body: review + ' '.repeat(32 * 1024) })).toMatchObject({ status: 200 });
+    expect(order).toEqual(['slow', '']);
+    while (order.length < 5) await vi.advanceTimersByTimeAsync(80);
+    await Promise.all(others);
+    expect(order).toEqual(['slow', '', 'slow', 'shop', 'slow']);
   });
 
   test('is not held up by connections that say nothing', async () => {

@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { FairSemaphore, Permit } from '../fair-semaphore.ts';
 import { ListenError } from '../listen-error.ts';
 import { Connections } from '../ops/connections.ts';
-import { type AdmissionRequest, type Verdict, readReview, writeReview } from './admission-review.ts';
+import { type AdmissionRequest, type ReadReview, type Verdict, readReview, writeReview } from './admission-review.ts';
 import { Unanswerable, readBody } from './body.ts';
 
 /** Decides about one object; `path` is what follows the name of the webhook in the URL. May throw: the caller gets a 500. */
@@ -38,11 +38,13 @@ export interface WebhookServer {
 export const LARGEST_REVIEW = 3 * 1024 * 1024;
 /** Of bodies at once; a parsed one takes several times as much. Half of it is for one caller at most. */
 const BODIES = 32 * 1024 * 1024;
-/**
- * Larger bodies are handled one at a time, and each is followed by a pause as long as it took: proxies have the rest. To
- * check the worst objects takes some 3 ms per KiB. Few Pods have so much.
- */
+/** Of larger bodies, one is parsed, and its call answered, at a time. Few Pods have so much. Bytes. */
 const LARGE = 32 * 1024;
+/**
+ * What holds the process longer is followed by a pause as long as that: proxies have the rest. To check the worst objects
+ * takes some 3 ms per KiB. Milliseconds.
+ */
+const LONG_MS = 5;
 /** Calls that wait for room. Each holds a connection, and nothing is read from it. */
 const MOST_WAITING = 400;
 /** One API server has as many connections as it has calls under way. */
@@ -114,6 +116,8 @@ class Calls {
   readonly unanswered = new Map<string, number>();
   readonly #options: WebhookServerOptions;
   readonly #room = new FairSemaphore(BODIES);
+  /** Of calls with small bodies, one is decided at a time; namespaces take turns, so that no tenant keeps others out. */
+  readonly #small = new FairSemaphore(1);
   readonly #large = new FairSemaphore(1);
 
   constructor(options: WebhookServerOptions) {
@@ -135,9 +139,7 @@ class Calls {
       if (this.#room.waiting >= MOST_WAITING) throw new Unanswerable('busy', 503, 'too many calls at once; try again');
       await held(permit, length, response);
       const body = await readBody(request, LARGEST_REVIEW);
-      const { uid, verdict } = await (body.length <= LARGE
-        ? this.#decide(body, webhook, path)
-        : this.#inTurn(client, response, () => this.#decide(body, webhook, path)));
+      const { uid, verdict } = await this.#decide(body, { webhook, path, client, response });
       response.writeHead(200, { 'content-type': 'application/json' });
       response.end(writeReview(uid, verdict));
     } catch (error) {
@@ -145,22 +147,14 @@ class Calls {
     }
   }
 
-  async #decide(body: string, webhook: Webhook, path: string): Promise<{ uid: string; verdict: Verdict }> {
-    const read = readReview(body);
-    if ('problem' in read) throw new Unanswerable('malformed', 400, read.problem);
-    if ('refused' in read) return { uid: read.uid, verdict: { allowed: false, message: read.refused } };
-    return { uid: read.request.uid, verdict: await webhook(read.request, path) };
-  }
-
-  async #inTurn<T>(client: string, response: ServerResponse, work: () => Promise<T>): Promise<T> {
-    const turn = new Permit(this.#large, client);
-    await held(turn, 1, response);
-    const began = performance.now();
-    try {
-      return await work();
-    } finally {
-      setTimeout(() => turn.leave(), performance.now() - began).unref();
+  async #decide(body: string, call: Call): Promise<Answer> {
+    if (body.length > LARGE) {
+      const turn = new Permit(this.#large, call.client);
+      return inTurn(turn, call.response, () => decide(readReview(body), call), { untilDone: true });
     }
+    const review = readReview(body);
+    const turn = new Permit(this.#small, 'request' in review ? review.request.namespace : '');
+    return inTurn(turn, call.response, () => decide(review, call), { untilDone: false });
   }
 
   #check({ method, url = '', headers }: IncomingMessage): { webhook: Webhook; path: string; length: number } {
@@ -187,6 +181,42 @@ class Calls {
     response.writeHead(status, { 'content-type': 'text/plain', ...(status === 503 && { 'retry-after': '1' }) });
     response.end(`${message}\n`);
   }
+}
+
+interface Call {
+  readonly webhook: Webhook;
+  /** Of its URL, after the name of the webhook. */
+  readonly path: string;
+  readonly client: string;
+  readonly response: ServerResponse;
+}
+
+interface Answer {
+  readonly uid: string;
+  readonly verdict: Verdict;
+}
+
+async function decide(review: ReadReview, { webhook, path }: Call): Promise<Answer> {
+  if ('problem' in review) throw new Unanswerable('malformed', 400, review.problem);
+  if ('refused' in review) return { uid: review.uid, verdict: { allowed: false, message: review.refused } };
+  return { uid: review.request.uid, verdict: await webhook(review.request, path) };
+}
+
+/** Works once it has the turn, and keeps it until it waits for others, or until it is done. */
+async function inTurn<T>(
+  turn: Permit,
+  response: ServerResponse,
+  work: () => Promise<T>,
+  { untilDone }: { readonly untilDone: boolean },
+): Promise<T> {
+  await held(turn, 1, response);
+  const began = performance.now();
+  const working = work();
+  const busy = performance.now() - began;
+  const leave = (): void => (busy < LONG_MS ? turn.leave() : void setTimeout(() => turn.leave(), busy).unref());
+  if (untilDone) void working.then(leave, leave);
+  else leave();
+  return working;
 }
 
 /** Settles when there is room. Throws an {@link Unanswerable} if the caller does not wait so long. */

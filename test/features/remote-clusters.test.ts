@@ -9,6 +9,7 @@ import { FakeApiServer } from '../../src/kube/testing/fake-api-server.ts';
 import type { Json } from '../../src/api/json.ts';
 import { get, type Program } from './program.ts';
 import type { Proxy } from './proxy.ts';
+import { kubeconfigFor, remoteSecret } from './remote-secret.ts';
 import { Cluster, Directory, EVENTS, pathOf, SECRETS } from './sources.ts';
 
 const REVIEWS = 'outbound|9080||reviews.shop.svc.cluster.local';
@@ -41,25 +42,6 @@ async function otherCluster(...addresses: readonly string[]): Promise<FakeApiSer
   for (const kind of kinds) server.cluster.install(collectionPath(kind), kind.kind);
   put(server, service('10.9.0.1'), slice(...addresses));
   return server;
-}
-
-function kubeconfigFor(url: string, user: object = { token: 't' }, cluster = 'c'): string {
-  return JSON.stringify({
-    clusters: [{ name: cluster, cluster: { server: url } }],
-    users: [{ name: 'u', user }],
-    contexts: [{ name: 'x', context: { cluster, user: 'u' } }],
-    'current-context': 'x',
-  });
-}
-
-/** As `istioctl create-remote-secret` writes it. */
-function remoteSecret(entries: Readonly<Record<string, string>>): Body {
-  return {
-    apiVersion: 'v1',
-    kind: 'Secret',
-    metadata: { namespace: 'istio-system', name: 'remote', labels: { 'istio/multiCluster': 'true' } },
-    data: Object.fromEntries(Object.entries(entries).map(([id, text]) => [id, Buffer.from(text).toString('base64')])),
-  };
 }
 
 async function start(): Promise<{ own: Cluster; program: Program }> {

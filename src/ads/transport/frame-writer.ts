@@ -1,6 +1,7 @@
 import { constants, type Http2Stream } from 'node:http2';
 import { Buffer } from 'node:buffer';
 import { Metadata, type ServerDuplexStream } from '@grpc/grpc-js';
+import { grpcStatus } from '../../grpc-status.ts';
 import { PREFIX } from '../wire/deframer.ts';
 import type { Frame } from '../wire/frames.ts';
 import { SLICE_BYTES } from '../wire/slice-writer.ts';
@@ -41,7 +42,7 @@ export class FrameWriter {
 
   /** The status is sent after what was written. */
   end(code: number, details: string): void {
-    this.#call.emit('error', { code, details });
+    this.#call.emit('error', grpcStatus(code, details));
   }
 
   /** Ends the stream at once, and drops what was not taken. */

@@ -13,6 +13,7 @@ import type { Call } from './frame-writer.ts';
 import type { SecurePort } from './secure-port.ts';
 import type { SecureOptions, UnaryResult, UnaryService } from './server-options.ts';
 import { FairSemaphore, Permit } from '../../fair-semaphore.ts';
+import { grpcStatus } from '../../grpc-status.ts';
 import { Headcount } from './headcount.ts';
 import type { PeerIdentity } from '../types.ts';
 
@@ -73,7 +74,7 @@ export class SecureCalls {
       void this.#answer(call, answer, end.signal).then((result) => {
         if (end.signal.aborted) return;
         if ('response' in result) done(null, result.response);
-        else done({ code: Status[result.code], details: result.message });
+        else done(grpcStatus(Status[result.code], result.message));
       });
     };
     return [definition, { [name]: handle }];

@@ -1,4 +1,5 @@
 import type { Server, ServerDuplexStream } from '@grpc/grpc-js';
+import { grpcStatus } from '../../grpc-status.ts';
 import type { AgentLog } from '../log.ts';
 import { readDeltaRequest, readRequest, writeDeltaResponse, writeResponse } from '../xds/messages.ts';
 import { streamOfBytes } from '../xds/socket.ts';
@@ -32,7 +33,7 @@ export function secretService(secrets: Secrets, log: AgentLog): Parameters<Serve
     said = reason;
   };
   const serve = (call: Call, read: typeof readRequest, write: typeof writeResponse): void => {
-    if (streams >= LIMITS.streams) return void call.emit('error', { code: 8, details: 'too many streams' });
+    if (streams >= LIMITS.streams) return void call.emit('error', grpcStatus(8, 'too many streams'));
     streams++;
     const names = new Set<string>();
     const sent = new Map<string, Uint8Array>();
@@ -87,6 +88,6 @@ function guarded(call: Call, fn: () => void): void {
   try {
     fn();
   } catch (error) {
-    call.emit('error', { code: 3, details: error instanceof Error ? error.message : String(error) });
+    call.emit('error', grpcStatus(3, error instanceof Error ? error.message : String(error)));
   }
 }

@@ -30,10 +30,27 @@ export class Upstream {
     const order = servers.map((server) => ({ server, place: random() })).sort((a, b) => a.place - b.place);
     for (const { server } of order) {
       if (signal.aborted) return undefined;
-      const found = await ask(query, { server, port }, AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]));
+      const found = await within(timeoutMs, signal, (limit) => ask(query, { server, port }, limit));
       if (found !== undefined) return found;
     }
     return undefined;
+  }
+}
+
+/**
+ * Runs it with a signal that fires with the other one, or when its time is over. Nothing of it outlives its end: a busy
+ * application has thousands of queries in a second.
+ */
+async function within<T>(ms: number, signal: AbortSignal, run: (limit: AbortSignal) => Promise<T>): Promise<T> {
+  const end = new AbortController();
+  const onEnd = (): void => end.abort();
+  const timer = setTimeout(onEnd, ms);
+  signal.addEventListener('abort', onEnd);
+  try {
+    return await run(end.signal);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onEnd);
   }
 }
 
@@ -42,10 +59,14 @@ interface Server {
   readonly port: number;
 }
 
+/** Datagrams that are not the answer, of one server to one query: each may be a guess of somebody else. */
+const MOST_WRONG = 10;
+
 /** Each query has a socket of its own, so a port of its own: that and the id are what a forged answer has to guess. */
 function askByUdp(query: Uint8Array, { server, port }: Server, signal: AbortSignal): Promise<Uint8Array | undefined> {
   return new Promise((resolve) => {
     const socket = createSocket(isIPv6(server) ? 'udp6' : 'udp4');
+    let wrong = 0;
     const end = (found?: Uint8Array): void => {
       signal.removeEventListener('abort', onAbort);
       socket.removeAllListeners().on('error', () => {});
@@ -56,6 +77,7 @@ function askByUdp(query: Uint8Array, { server, port }: Server, signal: AbortSign
     socket.on('error', onAbort);
     socket.on('message', (message) => {
       if (isAnswerTo(query, message)) end(message);
+      else if (++wrong >= MOST_WRONG) end();
     });
     // Connected, it takes only what this server sends, and is told at once if nobody listens there. As an event: a
     // callback would also be called without a route to the server, and there is nothing to send on then.
@@ -79,8 +101,10 @@ function askByTcp(query: Uint8Array, { server, port }: Server, signal: AbortSign
     const read = readFrames(65_535);
     socket.on('data', (chunk) => {
       const messages = read(chunk);
+      // One query, so one answer: a server that begins with anything else is not asked further.
+      const [first] = messages === 'too long' ? [] : messages;
       if (messages === 'too long') end();
-      else for (const message of messages) if (isAnswerTo(query, message)) end(message);
+      else if (first !== undefined) end(isAnswerTo(query, first) ? first : undefined);
     });
     const length = Buffer.alloc(2);
     length.writeUInt16BE(query.length);

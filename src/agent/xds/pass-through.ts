@@ -1,4 +1,5 @@
 import type { ClientDuplexStream, ServerDuplexStream } from '@grpc/grpc-js';
+import { grpcStatus } from '../../grpc-status.ts';
 import type { AgentLog } from '../log.ts';
 import { type Dialed, bytes } from './dial.ts';
 
@@ -29,7 +30,7 @@ export class PassThrough {
 
   serve(client: ServerDuplexStream<Buffer, Buffer>): void {
     if (this.#streams >= MOST)
-      return void client.emit('error', { code: 8, details: `more than ${MOST} streams through one agent` });
+      return void client.emit('error', grpcStatus(8, `more than ${MOST} streams through one agent`));
     let dialed;
     try {
       dialed = this.#options.dial();
@@ -38,7 +39,7 @@ export class PassThrough {
       if (details !== this.#said)
         this.#options.log.warn('A gRPC client is not connected to the control plane', { reason: details });
       this.#said = details;
-      return void client.emit('error', { code: 14, details });
+      return void client.emit('error', grpcStatus(14, details));
     }
     this.#said = '';
     this.#streams++;
@@ -54,7 +55,7 @@ export class PassThrough {
       this.#streams--;
       up.cancel();
       channel.close();
-      client.emit('error', { code, details });
+      client.emit('error', grpcStatus(code, details));
     };
     forward(client, up, () => ended);
     forward(up, client, () => ended);

@@ -1,6 +1,7 @@
 import type { Client, ClientDuplexStream, ServerDuplexStream } from '@grpc/grpc-js';
 import { type Clock, sleep } from '../../clock.ts';
 import { Backoff } from '../../backoff.ts';
+import { grpcStatus } from '../../grpc-status.ts';
 import type { AgentLog } from '../log.ts';
 import { type Dialed, bytes } from './dial.ts';
 import type { LastConfig } from './last-config.ts';
@@ -85,7 +86,7 @@ export class Relay {
       if (this.#current === finish) [this.#current, this.#connected] = [undefined, false];
       up.cancel();
       client.close();
-      if (unanswered === undefined) envoy.emit('error', { code, details });
+      if (unanswered === undefined) envoy.emit('error', grpcStatus(code, details));
       else this.#fail(envoy, code, details, unanswered);
     };
     const finish = (): void => {
@@ -156,7 +157,7 @@ export class Relay {
     this.#say(details);
     const { last, log, own: ownTypes } = this.#options;
     const found = last.isKnown ? undefined : last.load();
-    if (found === undefined) return void envoy.emit('error', { code, details });
+    if (found === undefined) return void envoy.emit('error', grpcStatus(code, details));
     if (this.#servesSaved === undefined)
       log.warn('The control plane is away: Envoy starts with the configuration that was saved', { saved: found.saved });
     this.#servesSaved = found.saved;
@@ -183,7 +184,7 @@ export class Relay {
     envoy.on('data', take);
     envoy.resume();
     void this.#untilBack(AbortSignal.any([stop.signal, this.#options.signal])).then(() =>
-      envoy.emit('error', { code: 14, details: 'the control plane may be back' }),
+      envoy.emit('error', grpcStatus(14, 'the control plane may be back')),
     );
   }
 

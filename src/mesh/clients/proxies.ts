@@ -173,7 +173,7 @@ function viewOf(node: NodeFacts, proxy: ConnectedProxy, read: Reader, deps: Prox
     sidecar: sidecar?.key ?? '',
   };
   const nodeName = workload?.nodeName || node.nodeName;
-  const cluster = workload?.cluster ?? node.cluster;
+  const cluster = workload?.cluster ?? (remote || clusterId);
   const priorityLabels = allOf(read, deps.priorityLabels);
   const topology: Topology = {
     locality,

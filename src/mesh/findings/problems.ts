@@ -1,4 +1,5 @@
 import type { Problem } from '../../api/problem.ts';
+import { boundProblems } from '../../api/problem-list.ts';
 import type { Collection, Emit, Graph, Index } from '../../cache/graph.ts';
 import { type ObjectRef, objectKey } from '../../api/object.ts';
 import { compareText } from '../../model/age.ts';
@@ -15,7 +16,7 @@ export interface Problems {
   readonly byObject: Collection<readonly Problem[]>;
 }
 
-/** All findings about each object, from every collection: distinct, ordered by field. */
+/** All findings about each object, from every collection: distinct, ordered by field, and bounded in number. */
 export function declareProblems(graph: Graph, sources: readonly Collection<HasProblems>[]): Problems {
   // Keys of different collections may be equal, so the collection is part of the key.
   const found = sources.map((source, i) =>
@@ -25,7 +26,7 @@ export function declareProblems(graph: Graph, sources: readonly Collection<HasPr
       (key, [first], _, emit: Emit<readonly Problem[]>) => {
         // One finding may be about thousands of objects.
         for (const [object, problems] of Map.groupBy(first.value.problems, problemKey))
-          emit(`${i}|${key}|${object}`, problems);
+          emit(`${i}|${key}|${object}`, boundProblems(problems));
       },
     ),
   );
@@ -38,7 +39,7 @@ export function declareProblems(graph: Graph, sources: readonly Collection<HasPr
       const distinct = new Map(
         own.map((problem) => [`${problem.field}|${problem.reason}|${problem.message}`, problem]),
       );
-      emit(key, [...distinct.values()].sort(compareProblems));
+      emit(key, boundProblems([...distinct.values()].sort(compareProblems)));
     }),
   };
 }

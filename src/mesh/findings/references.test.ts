@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { conditionsOf } from '../../status/conditions.ts';
 import { TestMesh, connectedProxy, readObjects } from '../../../test/harness/mesh.ts';
 
 const service = (name: string, ports: string, namespace = 'shop', exportTo = '*'): string => `
@@ -138,5 +139,17 @@ spec: {hosts: [x.example.com], gateways: [mesh, g], http: [{match: [{uri: {prefi
   expect(told).toEqual([
     'root spec.http: delegates to VirtualService/shop/part: spec.http[0].route[0].destination.host: "a.shop.svc',
     'root spec.http: delegates to VirtualService/shop/part: spec.http[1].match: contradicts spec.http[0].match ',
+  ]);
+});
+
+test('however many destinations are missing, their number is bounded, and the owner is told it', () => {
+  const missing = Array.from({ length: 5_000 }, (_, i) => `{destination: {host: b${i}}, weight: 1}`);
+  const mesh = new TestMesh();
+  mesh.apply(readObjects(one + route(`{hosts: [a], http: [{route: [${missing.join()}]}]}`)));
+  const [[, problems = []] = []] = [...mesh.mesh.problems.byObject.entries()];
+  expect(problems).toHaveLength(101);
+  expect(conditionsOf(1, problems)).toMatchObject([
+    { type: 'Accepted', status: 'True' },
+    { type: 'ResolvedRefs', message: expect.stringMatching(/ And 4995 more\.$/) as string },
   ]);
 });

@@ -1,4 +1,5 @@
 import type { Problem } from '../../api/problem.ts';
+import { boundProblems } from '../../api/problem-list.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { DestinationTarget } from '../../model/client.ts';
 import { isWildcard } from '../../model/host.ts';
@@ -26,7 +27,7 @@ export function declareReferences(graph: Graph, deps: ReferenceDeps): readonly C
     'references of routes',
     deps.virtualServices.routes,
     (key, model, read, emit: Emit<HasProblems>) => {
-      const problems = [...missingDestinations(model, read, deps), ...missingGateways(key, model, read, deps)];
+      const problems = boundProblems(missingOf(key, model, read, deps));
       if (problems.length > 0) emit(key, { problems });
     },
   );
@@ -61,33 +62,43 @@ function isMissing(target: DestinationTarget): boolean {
   return target.kind === 'missing' && target.what !== 'endpoints';
 }
 
-function missingDestinations(model: VirtualServiceModel, read: Reader, deps: ReferenceDeps): Problem[] {
+/** One after the other: an object can have a hundred thousand destinations. */
+function* missingOf(key: string, model: VirtualServiceModel, read: Reader, deps: ReferenceDeps): Iterable<Problem> {
+  yield* missingDestinations(model, read, deps);
+  yield* missingGateways(key, model, read, deps);
+}
+
+function* missingDestinations(model: VirtualServiceModel, read: Reader, deps: ReferenceDeps): Iterable<Problem> {
   const view = { client: model.namespace, traits: anyTraits, matched: [] };
   const lookup = lookupFor(view, read, deps);
   const ports = model.hosts.flatMap((host) =>
     (serviceFor(read, deps, view, host)?.ports ?? []).map((port) => port.number),
   );
-  return [...Map.groupBy(destinationsOf(model), ({ destination }) => nameOf(destination)).values()].flatMap((same) => {
+  for (const same of Map.groupBy(destinationsOf(model), ({ destination }) => nameOf(destination)).values()) {
     const { destination } = same[0]!;
     const own = serviceFor(read, deps, view, destination.host)?.ports.map((port) => port.number) ?? [];
     // Without a port in the route, the request's port applies: it is enough if the destination has one of these ports.
     const candidates = destination.port !== undefined || ports.length === 0 ? [own[0] ?? 0] : ports;
     const targets = candidates.map((port) => lookup(destination, port));
-    return targets.every(isMissing)
-      ? same.flatMap((each) =>
-          missingDestination(each.object, each.destination, targets[0]!).map((problem) => toldTo(model, problem)),
-        )
-      : [];
-  });
+    if (!targets.every(isMissing)) continue;
+    for (const each of same)
+      for (const problem of missingDestination(each.object, each.destination, targets[0]!))
+        yield toldTo(model, problem);
+  }
 }
 
-function missingGateways(key: string, model: VirtualServiceModel, read: Reader, deps: ReferenceDeps): Problem[] {
+function* missingGateways(
+  key: string,
+  model: VirtualServiceModel,
+  read: Reader,
+  deps: ReferenceDeps,
+): Iterable<Problem> {
   const { source } = parseObjectKey(key);
-  return model.gateways.flatMap((gateway, i) => {
-    if (gateway === meshGateway) return [];
+  for (const [i, gateway] of model.gateways.entries()) {
+    if (gateway === meshGateway) continue;
     const [namespace = '', name = ''] = gateway.split('/');
-    if (read.get(deps.inputs.objects.Gateway, objectKey(source, namespace, name)) !== undefined) return [];
+    if (read.get(deps.inputs.objects.Gateway, objectKey(source, namespace, name)) !== undefined) continue;
     const message = `There is no Gateway ${JSON.stringify(name)} in namespace ${JSON.stringify(namespace)}; create it, or correct the name. Until then the routes are not served there.`;
-    return [{ object: model.ref, field: `spec.gateways[${i}]`, reason: 'RefNotFound' as const, message }];
-  });
+    yield { object: model.ref, field: `spec.gateways[${i}]`, reason: 'RefNotFound', message };
+  }
 }

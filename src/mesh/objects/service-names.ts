@@ -2,7 +2,7 @@ import type { Reader } from '../../cache/graph.ts';
 import { hostShortened } from '../../settle/domains.ts';
 import { isAddress } from '../../model/address.ts';
 import { isWildcard } from '../../model/host.ts';
-import type { MeshService } from '../../model/service.ts';
+import { type MeshService, isVisibleTo } from '../../model/service.ts';
 import type { Services } from './services.ts';
 
 /** A host of a ServiceEntry. */
@@ -31,6 +31,44 @@ export function keepersOf(
     return read.group(services.byHost, hostShortened(host, { namespace: '', domainSuffix }));
   };
   return found()
+    .map(({ value }) => value)
+    .filter((service) => service.registry === 'Kubernetes' && service.namespace !== namespace);
+}
+
+/**
+ * Whether agents leave this host to Kubernetes Services in other namespaces when clients of a namespace look it up:
+ * short forms of a Service, names of its Pods, and wildcards that cover any of these. Search lists make a name of the
+ * cluster out of every other name first, so `*.local` would take them all.
+ */
+export function isLeftToServices(
+  named: NamedHost,
+  client: string,
+  domainSuffix: string,
+  read: Reader,
+  services: Pick<Services, 'addressOwners' | 'byName' | 'byHost'>,
+): boolean {
+  const { host, namespace } = named;
+  const cluster = `.svc.${domainSuffix}`;
+  if (isWildcard(host)) {
+    const covered = host.slice(1);
+    return cluster.endsWith(covered) || (covered.endsWith(cluster) && !covered.endsWith(`.${namespace}${cluster}`));
+  }
+  return [...keepersOf(named, domainSuffix, read, services), ...servicesAbove(named, cluster, read, services)].some(
+    (keeper) => isVisibleTo(keeper, client) && (!isBareName(host) || keeper.namespace === client),
+  );
+}
+
+/** Those in other namespaces whose Pods may have this name: `db.shop` for `db-0.db.shop.svc.cluster.local`. */
+function servicesAbove(
+  { host, namespace }: NamedHost,
+  cluster: string,
+  read: Reader,
+  { byHost }: Pick<Services, 'byHost'>,
+): MeshService[] {
+  const labels = host.endsWith(cluster) ? host.slice(0, -cluster.length).split('.') : [];
+  if (labels.length < 3) return [];
+  return read
+    .group(byHost, `${labels.slice(-2).join('.')}${cluster}`)
     .map(({ value }) => value)
     .filter((service) => service.registry === 'Kubernetes' && service.namespace !== namespace);
 }

@@ -1,6 +1,7 @@
 import type { Node, Pod } from '../../api/core.ts';
 import { sourceOfKey } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
+import { clusterOfSource } from '../../model/cluster-mesh.ts';
 import type { Workload } from '../../model/endpoint.ts';
 import type { Labels } from '../../model/labels.ts';
 import { type ReconciledWorkloadEntry, reconcilePod, reconcileWorkloadEntry } from '../../reconcilers/core/workload.ts';
@@ -36,15 +37,15 @@ export function declareWorkloads(
   { settings, networks, trustDomains }: WorkloadDeps,
 ): Workloads {
   const contextOf = (read: Reader, key: string, trustDomain: string) => ({
-    cluster: sourceOfKey(key),
+    cluster: clusterOfSource(sourceOfKey(key)),
     trustDomain,
-    network: (address: string) => networks.of(read, sourceOfKey(key), address),
+    network: (address: string) => networks.of(read, clusterOfSource(sourceOfKey(key)), address),
   });
   const pods = graph.derive('pods', inputs.objects.Pod, (key, object, read, emit: Emit<Workload>) => {
     const pod = object as Pod;
     const nodeName = pod.spec?.nodeName;
     const node = nodeName ? read.get(inputs.objects.Node, siblingKey(key, '', nodeName)) : undefined;
-    const trustDomain = trustDomains.of(read, sourceOfKey(key));
+    const trustDomain = trustDomains.of(read, clusterOfSource(sourceOfKey(key)));
     const workload = reconcilePod(pod, { ...contextOf(read, key, trustDomain), node: node as Node | undefined });
     if (workload !== undefined) emit(key, workload);
   });

@@ -179,3 +179,51 @@ test('scopes share the entries of what they see alike', () => {
   expect(leaves('a')).toEqual(leaves('b'));
   expect('children' in leaves('a') && 'children' in leaves('b') && leaves('a')).toBeTruthy();
 });
+
+/** Of another tenant, with an address of its own. */
+const entryOf = (...names: readonly string[]) => `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: theirs, namespace: theirs}
+spec: {hosts: ${JSON.stringify(names)}, addresses: [192.0.2.66], resolution: NONE, ports: [{name: tcp, number: 80, protocol: TCP}]}
+`;
+
+test.each([
+  // Short forms of Services, for whom these are such.
+  ['reviews', 'shop', false],
+  ['reviews', 'other', true],
+  ['reviews.shop', 'other', false],
+  ['outside.shop.svc', 'other', false],
+  ['nobody.shop', 'other', true],
+  // Pods, also those that are not ready.
+  ['db-0.db.shop.svc.cluster.local', 'shop', false],
+  ['db-7.db.shop.svc.cluster.local', 'other', false],
+  ['nobody.shop.svc.cluster.local', 'other', true],
+  // What search lists make of every name.
+  ['*.local', 'other', false],
+  ['*.svc.cluster.local', 'other', false],
+  ['*.shop.svc.cluster.local', 'shop', false],
+  ['*.db.shop.svc.cluster.local', 'shop', false],
+  ['*.theirs.svc.cluster.local', 'shop', true],
+  ['*.example.com', 'shop', true],
+])('an entry of another tenant with the host %s, for clients in %s: %j', (host, client, isNamed) => {
+  const mesh = meshWith(services, slice(db0), entryOf(host));
+  ask(mesh, 'agent', HOST, {}, client);
+  ask(mesh, 'table', NAME_TABLE, {}, client);
+  const address = '0a04c0000242';
+  expect(
+    mesh
+      .resources('agent')
+      .filter(({ name, body }) => name === host && Buffer.from(bytesOf(body)).toString('hex') === address),
+  ).toHaveLength(isNamed ? 1 : 0);
+  const { [host]: entry } = tableOf(mesh, 'table');
+  expect(entry?.ips.includes('192.0.2.66') ?? false).toBe(isNamed);
+});
+
+test('the owner of a Service may give its names to an entry', () => {
+  const mesh = meshWith(services, entryOf('reviews.shop', '*.shop.svc.cluster.local').replaceAll('theirs', 'shop'));
+  ask(mesh, 'agent', HOST, {}, 'other');
+  expect(Object.keys(hostsOf(mesh, 'agent'))).toEqual(
+    expect.arrayContaining(['reviews.shop', '*.shop.svc.cluster.local']),
+  );
+});

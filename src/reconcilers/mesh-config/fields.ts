@@ -96,7 +96,7 @@ function reportMembers(
   }
 }
 
-function unsupported({ object, problems }: Findings, field: string): void {
+function unsupported({ object, found }: Findings, field: string): void {
   const message = 'This field of the mesh config is not supported yet and has no effect.';
-  problems.push({ object, field, reason: 'UnsupportedField', message });
+  found.add({ object, field, reason: 'UnsupportedField', message });
 }

@@ -111,6 +111,7 @@ function visibility(mesh: Field, shared: Shared, domainSuffix: string): Visibili
   const clusterLocal = new Map<string, boolean>([
     [`*.kube-system.svc.${domainSuffix}`, true],
     [`kubernetes.default.svc.${domainSuffix}`, true],
+    [discoveryHost(mesh.get('defaultConfig').get('discoveryAddress').value, domainSuffix), true],
   ]);
   for (const setting of mesh.get('serviceSettings').objects()) {
     const local = setting.get('settings').get('clusterLocal').boolean();
@@ -131,6 +132,13 @@ function visibility(mesh: Field, shared: Shared, domainSuffix: string): Visibili
       .map(([host, local]) => ({ host, clusterLocal: local }))
       .sort((a, b) => compareSpecificity(a.host, b.host)),
   };
+}
+
+/** Each cluster has a control plane of its own under this name. The default is Istio's. */
+function discoveryHost(address: unknown, domainSuffix: string): string {
+  const text = typeof address === 'string' && address !== '' ? address : 'istiod.istio-system.svc:15012';
+  const host = canonicalHost(text.replace(/:\d+$/, ''));
+  return host.endsWith(domainSuffix) ? host : `${host}.${domainSuffix}`;
 }
 
 function exportTo(field: Field): readonly string[] {

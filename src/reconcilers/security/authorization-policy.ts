@@ -9,7 +9,7 @@ import {
   type Condition,
   isOperation,
 } from '../../model/authorization.ts';
-import type { Field } from '../field.ts';
+import type { Field, Findings } from '../field.ts';
 import { type ValueKind, whenAttribute } from './attributes.ts';
 import { remarkOnRules } from './authorization-remarks.ts';
 import { readPolicy, readTarget } from './policy-object.ts';
@@ -36,7 +36,7 @@ export function reconcileAuthorizationPolicy(
   const { base, spec, findings, isAstray } = readPolicy(object, source, readTarget);
   const action = readAction(spec);
   const provider = spec.get('provider').expectObject();
-  const dryRun = readDryRun(object.metadata.annotations?.['istio.io/dry-run'], findings.object, findings.problems);
+  const dryRun = readDryRun(object.metadata.annotations?.['istio.io/dry-run'], findings);
   const found = readRules(spec.get('rules'), { namespace: base.namespace, action: action ?? 'DENY' });
   remarkOnRules(found, spec.get('rules'), action ?? 'DENY');
   const name = provider.get('name').string();
@@ -68,16 +68,15 @@ function readAction(spec: Field): AuthorizationAction | undefined {
 }
 
 /** As Go's ParseBool. Anything else is false: the policy is enforced. */
-function readDryRun(text: string | undefined, object: Problem['object'], problems: Problem[]): boolean {
+function readDryRun(text: string | undefined, findings: Findings): boolean {
   if (text === undefined) return false;
   if (['1', 't', 'T', 'true', 'TRUE', 'True'].includes(text)) return true;
   if (!['0', 'f', 'F', 'false', 'FALSE', 'False'].includes(text))
-    problems.push({
-      object,
-      field: 'metadata.annotations["istio.io/dry-run"]',
-      reason: 'Ineffective',
-      message: 'must be "true" or "false"; the policy is enforced.',
-    });
+    findings.report(
+      'metadata.annotations["istio.io/dry-run"]',
+      'Ineffective',
+      'must be "true" or "false"; the policy is enforced.',
+    );
   return false;
 }
 
