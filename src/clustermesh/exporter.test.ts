@@ -334,7 +334,7 @@ describe('trouble', () => {
     ).toEqual([`delete ${SERVICES}shop/x`, `put ${SERVICES}shop/a`, `put ${SERVICES}shop/b`]);
   });
 
-  test('with listing is no reason not to write', async () => {
+  test('with listing does not keep keys from being written', async () => {
     store.failing.set(SERVICES, new Error('permission denied'));
     await started();
     expect(store.keys.size).toBe(8);
