@@ -85,6 +85,19 @@ module.exports = {
     },
     // Other clusters that objects come from.
     only('clusters', 'clusters/', ['clusters/', 'api/', 'yaml/document\\.ts$', '(backoff|clock)\\.ts$']),
+    // An etcd that is not ours: it knows nothing of clusters.
+    only('etcd', 'etcd/', ['etcd/', '(backoff|clock)\\.ts$']),
+    // Cilium's ClusterMesh: formats, readers and the exporter.
+    only('clustermesh', 'clustermesh/', [
+      'clustermesh/',
+      'etcd/',
+      'api/',
+      'model/',
+      'yaml/document\\.ts$',
+      'clusters/connection\\.ts$',
+      'directory/watchers\\.ts$',
+      '(backoff|clock|doubt)\\.ts$',
+    ]),
     // What the API server asks before it stores an object.
     only('webhooks', 'webhooks/', [
       'webhooks/',
@@ -104,7 +117,7 @@ module.exports = {
       'yaml/',
       'directory/lines\\.ts$',
     ]),
-    only('kube', 'kube/', ['kube/', 'api/', 'cache/', '(backoff|clock)\\.ts$']),
+    only('kube', 'kube/', ['kube/', 'api/', 'cache/', '(backoff|clock|doubt)\\.ts$']),
     only('directory', 'directory/', ['directory/', 'api/', 'cache/', 'yaml/']),
     only('mesh', 'mesh', [
       'mesh',
@@ -142,7 +155,7 @@ module.exports = {
       'reconcilers/(proxy-node|proxy-config/proxy-config)\\.ts$',
       'ads/types\\.ts$',
       'config/',
-      'debug/(cluster|status)-report\\.ts$',
+      'debug/(cluster-report|status-report|peer-address)\\.ts$',
       'identity/rotation-report\\.ts$',
       'injection/',
       'interception/',

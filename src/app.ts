@@ -20,7 +20,6 @@ import {
   type OpenSource,
   type SourceSurroundings,
   openSource,
-  replicaName,
   startSource,
 } from './object-source.ts';
 import { GatewayHosts } from './gateway-hosts/host-addresses.ts';
@@ -38,7 +37,8 @@ import { type OpsServers, serveOps } from './ops/servers.ts';
 import { logProblems } from './engine/problem-log.ts';
 import { recordServer } from './record.ts';
 import { replayFile } from './replay.ts';
-import { clustersOfReplicas, statusOfReplicas } from './replica-status.ts';
+import { replicaName } from './replica-name.ts';
+import { clustersOfReplicas, identitiesOfReplicas, statusOfReplicas } from './replica-status.ts';
 import { version } from './version.ts';
 import { type WebhookServing, startWebhooks } from './webhook-serving.ts';
 
@@ -52,6 +52,7 @@ export function createProgram(): Program {
     identity: publishedRotation,
     status: statusOfReplicas,
     clusters: clustersOfReplicas,
+    identities: identitiesOfReplicas,
     record: recordServer,
     replay: replayFile,
     release: releaseEndpoints,
@@ -116,7 +117,8 @@ export async function startServing(
     const protos = createProtos();
     const debugging = createDebugging({ protos, mesh: config.mesh, identity, clock });
     const engine = await startEngine({
-      mesh: config.mesh,
+      mesh: { ...config.mesh, ...(config.clusterMesh?.exportFile !== undefined && { clusterMeshExport: true }) },
+      namespace: identity.includes('/') ? identity.slice(0, identity.indexOf('/')) : undefined,
       ...(config.revision === undefined ? {} : { revision: config.revision }),
       protos,
       ...(config.grpcAddress && { plaintext: config.grpcAddress }),
@@ -232,11 +234,13 @@ function followGatewayHosts({ mesh, committer }: Engine, clock: Clock, signal: A
   });
 }
 
-/** Files have no status, and neither do Kubernetes' own kinds. */
-function hasNoStatus({ source, statusWrites }: Config): (problem: Problem) => boolean {
+/** Files have no status, neither have Kubernetes' own kinds, and in other clusters none is written. */
+function hasNoStatus({ source, statusWrites, mesh }: Config): (problem: Problem) => boolean {
   const writes = source.kind === 'kubernetes' && statusWrites;
   return ({ object }) =>
-    !writes || kinds.find(({ group, kind }) => group === object.group && kind === object.kind)?.custom !== true;
+    !writes ||
+    object.source !== mesh.clusterId ||
+    kinds.find(({ group, kind }) => group === object.group && kind === object.kind)?.custom !== true;
 }
 
 /** Serves until the signal fires. */
@@ -279,13 +283,13 @@ function startOps(
     heldEndpoints: () => heldEndpoints(mesh).length,
     objects: () => Object.fromEntries(Object.entries(mesh.inputs.objects).map(([kind, input]) => [kind, input.size])),
     problems: debug.problems,
-    deliveries: () => engine.objects.deliveries,
+    deliveries: () => engine.writer.deliveries,
     withoutEndpoints: () => withoutEndpoints(mesh),
     listenerConflicts: () => mesh.listenerConflicts.size,
     ...(source.figures && { apiServer: source.figures }),
     ...(source.status && { status: source.status }),
     ...(source.leader && { leader: source.leader }),
-    ...(source.remoteClusters && { remoteClusters: source.remoteClusters }),
+    otherClusters: source.otherClusters,
     ...(source.files && { files: source.files }),
     ...(webhooks && { webhooks: webhooks.figures }),
     ...(source.webhookConfigurations && { webhookConfigurations: source.webhookConfigurations }),

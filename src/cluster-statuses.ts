@@ -11,6 +11,7 @@ import { ReplicaReports, type ReplicaReportsOptions } from './kube/replica-repor
 import { StatusesWithAddresses } from './engine/statuses-with-addresses.ts';
 import type { StatusWriter } from './kube/status-writer.ts';
 import { generationKey, parseGenerationKey } from './mesh/objects/in-force.ts';
+import { signature } from './status/export-conditions.ts';
 import { printReport, readReport } from './status/replica-report.ts';
 
 export interface ClusterStatusesOptions extends Pick<
@@ -88,6 +89,11 @@ export function keepStatuses(options: ClusterStatusesOptions): ClusterStatuses {
     for (const key of addresses.update(claims)) said.again(generationKey('ServiceEntry', key));
   });
   mesh.onConditions((key, verdict) => statuses.judged(key, verdict));
+  mesh.onExports((key, verdict) => {
+    const id = `ServiceExport/${key}`;
+    if (verdict === undefined || verdict.isRemote) writer.forget(id);
+    else writer.set(id, { kind: 'ServiceExport', signature, ...verdict });
+  });
   progress.onChange(() => reports?.changed());
   committer.onCommit(() => {
     replicas.committed();
@@ -100,8 +106,9 @@ export function keepStatuses(options: ClusterStatusesOptions): ClusterStatuses {
   return {
     observed(kind, namespace, name) {
       writer.observed(kind, namespace, name);
+      if (kind === 'ServiceExport') return;
       const object = latest(kind, namespace, name);
-      if (object !== undefined) engine.objects.touched(kind as CustomKindName, object);
+      if (object !== undefined) engine.writer.touched(kind as CustomKindName, object);
       progress.confirm(generationKey(kind as CustomKindName, objectKey(clusterId, namespace, name)));
     },
     async idle() {

@@ -7,6 +7,7 @@ import { declareApiListeners } from './mesh/resources/api-listeners.ts';
 import { declareClusters } from './mesh/resources/clusters.ts';
 import type { AddressClaim } from './model/address-claim.ts';
 import type { CredentialKey } from './model/credential.ts';
+import type { GlobalService } from './model/global-service.ts';
 import type { WantedKeySet } from './mesh/findings/key-sets.ts';
 import type { Labels } from './model/labels.ts';
 import type { NetworkGateways } from './model/network.ts';
@@ -23,7 +24,9 @@ import { declareTokenFindings } from './mesh/findings/tokens.ts';
 import { declareAuthorizerProblems } from './mesh/findings/authorizers.ts';
 import { declareConflicts } from './mesh/findings/conflicts.ts';
 import { type EndpointList, declareEndpoints } from './mesh/objects/endpoints.ts';
+import { declareGlobalServices } from './mesh/objects/global-services.ts';
 import type { HeldEndpoints } from './mesh/objects/held-endpoints.ts';
+import type { ExportVerdict } from './mesh/objects/exports.ts';
 import { declareGateways } from './mesh/gateways/gateways.ts';
 import { type Inputs, ONE, declareInputs } from './mesh/inputs.ts';
 import { declareGrpcServers } from './mesh/resources/grpc-servers.ts';
@@ -57,8 +60,10 @@ import { declareTrustBundle } from './mesh/resources/trust-bundle.ts';
 import { declareScopes } from './mesh/clients/scopes.ts';
 import { declareSecurityFilters } from './mesh/resources/security-filters.ts';
 import { declareServices } from './mesh/objects/services.ts';
+import { sharedClusters } from './mesh/objects/shared-endpoints.ts';
 import { declareSettings } from './mesh/settings.ts';
 import { declareSizeLimits } from './mesh/findings/size-limits.ts';
+import { declareTrustDomains } from './mesh/objects/trust-domains.ts';
 import { declareWorkloads } from './mesh/objects/workloads.ts';
 import { declareRouteHosts } from './mesh/clients/route-hosts.ts';
 import { declareRouteTables } from './mesh/resources/route-tables.ts';
@@ -96,6 +101,16 @@ export interface Mesh {
   onAddressClaims(changed: (claims: ReadonlyMap<string, AddressClaim | undefined>) => void): void;
   /** All of it, by object. */
   readonly addressClaims: Collection<AddressClaim>;
+  /** See {@link sharedClusters}. */
+  sharedBy(service: MeshService): readonly string[] | undefined;
+  /** What ServiceExports mean, by object. */
+  readonly exports: Collection<ExportVerdict>;
+  /** Calls back with what the status of a ServiceExport should say from now on, by object; undefined: it is gone. */
+  onExports(changed: (key: string, verdict: ExportVerdict | undefined) => void): void;
+  /** What the other clusters of a ClusterMesh are to know of this one, by `namespace/name`. */
+  readonly globalServices: Collection<GlobalService>;
+  /** Calls back with the keys of those that have come, gone or changed. */
+  onGlobalServices(changed: (keys: readonly string[]) => void): void;
   /** Calls back when namespaces have come, gone or changed. */
   onNamespaces(changed: (names: readonly string[]) => void): void;
   /** Of the mesh config; `cluster.local` before the first commit. */
@@ -144,11 +159,13 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const inputs = declareInputs(graph);
   const settings = declareSettings(graph, inputs);
   const networks = declareNetworks(graph, inputs);
-  const workloads = declareWorkloads(graph, inputs, settings, networks);
-  const services = declareServices(graph, inputs, settings);
+  const trustDomains = declareTrustDomains(graph, inputs, settings);
+  const workloads = declareWorkloads(graph, inputs, { settings, networks, trustDomains });
+  const services = declareServices(graph, inputs, settings, trustDomains);
   const policies = declarePolicies(graph, inputs);
   const peerModes = declarePeerModes(graph, inputs, policies, settings);
   const endpoints = declareEndpoints(graph, inputs, { services, workloads, peerModes, networks });
+  const globalServices = declareGlobalServices(graph, inputs, endpoints.slicesByService);
   const rules = declareRules(graph, inputs, settings);
   const virtualServices = declareVirtualServices(graph, inputs, settings);
   const sidecars = declareSidecars(graph, inputs);
@@ -200,7 +217,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   };
   const gateways = declareGateways(graph, deps);
   const credentials = declareCredentials(graph, { ...deps, gateways: gateways.models, routers: gateways.routers });
-  const clusters = declareClusters(graph, deps);
+  const clusters = declareClusters(graph, deps, gateways.forwarded);
   const inbounds = declareInbounds(graph, deps);
   const members: readonly Members[] = [
     ...clusters.members,
@@ -220,8 +237,11 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     inputs.failures,
     settings.parsed,
     networks.parsed,
+    trustDomains.parsed,
     workloads.parsedEntries,
     services.parsedEntries,
+    services.parsedImports,
+    services.exports.verdicts,
     ...endpoints.lists,
     rules.parsed,
     rules.merged,
@@ -267,6 +287,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     ...members,
     ...names,
     ...nameDemand.lists,
+    ...gateways.lists,
     ...conditions.map(({ verdicts }) => verdicts),
     scopes,
     views.viewLists,
@@ -278,6 +299,8 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     credentials.wantedAccess,
     inputs.objects.Namespace,
     services.addressClaims,
+    services.exports.verdicts,
+    globalServices,
     endpoints.held.byService,
   ])
     collection.track();
@@ -304,6 +327,20 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       }, 'address claims');
     },
     addressClaims: services.addressClaims,
+    sharedBy: (service) => sharedClusters(service, graph.present, objects),
+    exports: services.exports.verdicts,
+    onExports(changed) {
+      graph.observe((draft) => {
+        for (const { key, after } of draft.changes(services.exports.verdicts)) changed(key, after);
+      }, 'exports');
+    },
+    globalServices,
+    onGlobalServices(changed) {
+      graph.observe((draft) => {
+        const keys = Array.from(draft.changes(globalServices), ({ key }) => key);
+        if (keys.length > 0) changed(keys);
+      }, 'global services');
+    },
     onNamespaces(changed) {
       graph.observe((draft) => {
         const names = [...draft.changes(inputs.objects.Namespace)].flatMap(({ key }) =>
@@ -366,6 +403,10 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       return world === undefined || 'error' in world ? { roots: [], qualifiers: [] } : world;
     },
     publicationOf: (draft, of) =>
-      publicationOf(draft, { members, scopes, views, worlds, names, nameLists: nameDemand.lists }, of),
+      publicationOf(
+        draft,
+        { members, scopes, views, lists: gateways.lists, worlds, names, nameLists: nameDemand.lists },
+        of,
+      ),
   };
 }

@@ -1,8 +1,9 @@
-import { hostname } from 'node:os';
+import { kindsToRead } from './api/kinds.ts';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import type { Config, SourceConfig } from './config/config.ts';
 import { isDeepStrictEqual } from 'node:util';
+import { getHeapStatistics } from 'node:v8';
 import { allocateAll } from './engine/address-allocator.ts';
 import type { AllocatedAddress } from './model/address-claim.ts';
 import { AccessReviews, type AccessReviewsOptions } from './credentials/access-reviews.ts';
@@ -10,21 +11,24 @@ import { entriesOfConfigMap, entriesOfSecret } from './credentials/entries.ts';
 import { type Entries, credentialEntries } from './credentials/read-credential.ts';
 import { watchDirectory } from './directory/watch.ts';
 import type { Engine } from './engine/engine.ts';
-import { type HeldService, onHeld } from './engine/held-endpoints.ts';
+import { heldReport, onHeld } from './engine/held-endpoints.ts';
 import { maySeeSecrets } from './kube/access-review.ts';
 import { KubeClient } from './kube/client.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { PooledKubeConfig } from './kube/credentials.ts';
 import { EventRecorder } from './kube/event-recorder.ts';
 import { readKubeConfig } from './kube/kube-config.ts';
+import { exportToClusterMesh } from './cluster-mesh-export.ts';
 import { LeaderElector } from './kube/lease.ts';
 import { NamedObjects } from './kube/named-objects.ts';
 import { keepGenerations } from './cluster-generations.ts';
 import { keepStatuses } from './cluster-statuses.ts';
 import { FairleadOperator } from './kube/operator.ts';
 import { Outages } from './kube/outages.ts';
-import { type RemoteClusters, followRemoteClusters } from './remote-clusters.ts';
+import type { KubeconfigPlace } from './remote-clusters.ts';
+import { type OtherClusters, followOtherClusters } from './other-clusters.ts';
 import { RootCertificates } from './kube/root-certificates.ts';
+import { replicaName } from './replica-name.ts';
 import { StatusWriter, type StatusWriterOptions } from './kube/status-writer.ts';
 import { warnOfUnreadKinds } from './kube/unread-kinds.ts';
 import { type CredentialObject, parseCredentialKey } from './model/credential.ts';
@@ -46,7 +50,7 @@ export interface ObjectSource {
   readonly figures?: () => ApiServerFigures;
   readonly status?: NonNullable<MetricSources['status']>;
   readonly leader?: () => boolean;
-  readonly remoteClusters?: Pick<RemoteClusters, 'reports' | 'syncTimeouts'>;
+  readonly otherClusters: Pick<OtherClusters, 'reports' | 'identitiesOf' | 'syncTimeouts' | 'events'>;
   readonly locate?: (problem: Problem) => string | undefined;
   readonly files?: NonNullable<MetricSources['files']>;
   readonly webhookConfigurations?: NonNullable<MetricSources['webhookConfigurations']>;
@@ -72,6 +76,8 @@ export interface SourceSurroundings {
   readonly identity?: string;
   /** Of the Pod with this name. */
   readonly podUid?: string;
+  /** How large the heap of this process may become. */
+  readonly heapBytes?: number;
 }
 
 /** A source that can be reached. */
@@ -98,23 +104,26 @@ export async function startSource(
   signal: AbortSignal,
 ): Promise<ObjectSource> {
   return source.kind === 'directory'
-    ? directorySource(source.paths, engine, log, signal)
+    ? directorySource(config, source.paths, engine, log, surroundings, signal)
     : clusterSource(config, source.client, engine, log, surroundings, roots, signal);
 }
 
 async function directorySource(
+  config: Config,
   paths: readonly string[],
   engine: Engine,
   log: Logger,
+  surroundings: SourceSurroundings,
   signal: AbortSignal,
 ): Promise<ObjectSource> {
+  const { clock = systemClock } = surroundings;
   const report = reportLog(log);
   const { credentials, mesh } = engine;
   mesh.onWantedCredentials((key) => {
     if (!credentials.has(key)) credentials.found(key, undefined);
   });
   // Whoever writes the files decides which proxies there are.
-  followAccess(engine, () => Promise.resolve(true), systemClock, signal);
+  followAccess(engine, () => Promise.resolve(true), clock, signal);
   allocateForFiles(engine);
   const directory = await watchDirectory({
     paths,
@@ -123,10 +132,18 @@ async function directorySource(
     onReports: (_, appeared) => report(appeared),
     signal,
   });
+  const others = followOtherClusters(config, engine, kubeconfigFiles(config), {
+    ...{ log, clock, signal },
+    heapBytes: heapOf(surroundings),
+  });
   return {
-    ready: Promise.resolve(),
-    waitingFor: () => [],
-    end: () => directory.ended,
+    ready: others.ready,
+    waitingFor: () => others.waitingFor(),
+    async end() {
+      await directory.ended;
+      await others.end();
+    },
+    otherClusters: others,
     files: () => directory.reports(),
     locate: ({ object, field }) => {
       const place = directory.locate(object, field);
@@ -134,6 +151,12 @@ async function directorySource(
     },
   };
 }
+
+function kubeconfigFiles({ remoteKubeconfigs: directory }: Config): KubeconfigPlace | undefined {
+  return directory === undefined ? undefined : { kind: 'Files', directory };
+}
+
+const heapOf = ({ heapBytes = getHeapStatistics().heap_size_limit }: SourceSurroundings): number => heapBytes;
 
 /** Files have no status to keep automatic addresses in: they follow from all of them together. */
 function allocateForFiles({ mesh, committer }: Engine): void {
@@ -152,10 +175,11 @@ function clusterSource(
   client: KubeClient,
   engine: Engine,
   log: Logger,
-  { clock = systemClock, identity = replicaName(), podUid = process.env['POD_UID'] }: SourceSurroundings,
+  surroundings: SourceSurroundings,
   roots: Roots | undefined,
   signal: AbortSignal,
 ): ObjectSource {
+  const { clock = systemClock, identity = replicaName(), podUid = process.env['POD_UID'] } = surroundings;
   const outages = new Outages({ log, clock, signal });
   const shared = { api: client, clock, random: Math.random, log, outages };
   const operator = new FairleadOperator({
@@ -167,6 +191,7 @@ function clusterSource(
     outages,
     hold: () => engine.committer.hold(),
     rootNamespace: config.mesh.rootNamespace,
+    kinds: kindsToRead(config.mesh),
     observed: (kind, namespace, name) => statuses.observed(kind, namespace, name),
   });
   const latest: StatusWriterOptions['latest'] = (kind, namespace, name) => operator.latest(kind, namespace, name);
@@ -214,15 +239,19 @@ function clusterSource(
       ...shared,
       roots: () => roots.pem,
       rotation: { namespace: config.mesh.rootNamespace, text: () => roots.rotation },
-      namespaces: () => mesh.namespaces(),
+      namespaces: () => mesh.namespaces().filter((name) => !engine.objects.leavesOut(name)),
     });
   mesh.onNamespaces((names) => rootCertificates?.changed(names));
+  engine.onSelection((names) => rootCertificates?.changed(names));
   const configurations = roots === undefined ? [] : webhookConfigurations(config, shared, roots);
   roots?.onChange(() => {
     rootCertificates?.changed();
     for (const configuration of configurations) configuration.changed();
   });
   if (config.statusWrites) roots?.countMissingBy((pem) => rootCertificates?.missing(pem));
+  const { own, exportFile: file } = config.clusterMesh ?? {};
+  const exported =
+    own && file !== undefined ? exportToClusterMesh({ mesh, own, file, clock, random: Math.random, log }) : undefined;
   const electors = [
     { revision: '', name: config.lease.name },
     ...(config.revision === undefined
@@ -238,7 +267,9 @@ function clusterSource(
         onElected: (term) => {
           writer.lead(term, revision);
           generations.lead(term, revision);
-          if (revision === '') void rootCertificates?.lead(term);
+          if (revision !== '') return;
+          void rootCertificates?.lead(term);
+          exported?.lead(term);
         },
       }),
   );
@@ -259,19 +290,16 @@ function clusterSource(
     signal,
   });
   const following = generations.follow();
-  const remote = followRemoteClusters({
-    ...shared,
-    engine,
-    clusterId: config.mesh.clusterId,
-    rootNamespace: config.mesh.rootNamespace,
-    rules: { allowInsecure: config.insecureRemoteClusters },
-    report: (report) => {
-      if (config.statusWrites) events.report(report);
-    },
-    signal,
+  const report: EventRecorder['report'] = (about) => {
+    if (config.statusWrites) events.report(about);
+  };
+  const kubeconfigs = kubeconfigFiles(config) ?? { kind: 'Secrets', api: client, outages, report };
+  const others = followOtherClusters(config, engine, kubeconfigs, {
+    ...{ log, clock, signal },
+    heapBytes: heapOf(surroundings),
   });
   let isRead = false;
-  const ready = Promise.all([operator.whenReady(), remote.ready]).then(async () => {
+  const ready = Promise.all([operator.whenReady(), others.ready]).then(async () => {
     const trouble = await generations.read();
     if (trouble !== undefined && !signal.aborted)
       log.warn(
@@ -288,7 +316,7 @@ function clusterSource(
     ready,
     waitingFor: () => [
       ...operator.waitingFor(),
-      ...remote.waitingFor(),
+      ...others.waitingFor(),
       ...(isRead || generations.isRead ? [] : ['GenerationInForce']),
     ],
     async end() {
@@ -299,13 +327,14 @@ function clusterSource(
       await following;
       await generations.idle();
       await events.idle();
-      await remote.end();
+      await exported?.idle();
+      await others.end();
       await operator.shutdown();
     },
     figures: () => operator.stats(),
     status: () => writer.stats(),
     leader: () => electors.some((elector) => elector.isLeader()),
-    remoteClusters: remote,
+    otherClusters: others,
     ...(configurations.length > 0 && {
       webhookConfigurations: () => configurations.map(({ name, isRight }) => [name, isRight] as const),
     }),
@@ -339,18 +368,6 @@ function webhookConfigurations(
   ];
 }
 
-/** Endpoints that an Event names. */
-const NAMED = 10;
-
-function heldReport({ namespace, name, uid, endpoints }: HeldService): Parameters<EventRecorder['report']>[0] {
-  const { since, until } = endpoints.reduce((a, b) => (a.since < b.since ? b : a));
-  const named = endpoints.slice(0, NAMED).map(({ address, pod }) => `${address} (Pod ${pod.name})`);
-  const more = endpoints.length > NAMED ? ', ...' : '';
-  const message = `${endpoints.length} endpoints are no longer listed, but their Pods are there and ready. They are served until ${until}, or until "fairlead release ${namespace}/${name}": ${named.join(', ')}${more}`;
-  const object = { apiVersion: 'v1', kind: 'Service', namespace, name, uid };
-  return { key: `held/${since}`, object, reason: 'EndpointsHeld', message };
-}
-
 function entriesOf({ kind }: CredentialObject, content: { readonly data: unknown }): Entries {
   return kind === 'Secret' ? entriesOfSecret(content) : entriesOfConfigMap(content);
 }
@@ -374,14 +391,4 @@ function followAccess(
 function podWith(identity: string, uid: string | undefined) {
   const [namespace = '', name] = identity.split('/');
   return name === undefined || uid === undefined ? undefined : { namespace, name, uid };
-}
-
-/** Of this process, if nobody says otherwise. */
-export function replicaName(): string {
-  return podOf(process.env) ?? `${hostname()}-${process.pid}`;
-}
-
-/** `namespace/name` of the Pod that this runs in, as set by the chart. */
-function podOf({ POD_NAMESPACE: namespace, POD_NAME: name }: NodeJS.ProcessEnv): string | undefined {
-  return namespace === undefined || name === undefined ? undefined : `${namespace}/${name}`;
 }

@@ -1,7 +1,8 @@
 import { ContentHasher } from './ads/store/content-hash.ts';
 import { Store } from './ads/store/store.ts';
 import type { Gateway } from './api/gen/gateway.gen.ts';
-import { printRef } from './api/object.ts';
+import { kindOf } from './api/kinds.ts';
+import { type KubernetesObject, printRef, refOf } from './api/object.ts';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import { systemClock } from './clock.ts';
@@ -22,6 +23,8 @@ import { ONE } from './mesh/inputs.ts';
 import type { ResolvedProxy } from './mesh/clients/proxies.ts';
 import { printSelector, selects } from './model/labels.ts';
 import { allocateAll } from './engine/address-allocator.ts';
+import { Discovery } from './engine/discovery.ts';
+import { NamespaceFilter, leftOutMessage } from './engine/namespace-filter.ts';
 import { ObjectWriter } from './engine/object-writer.ts';
 import { type ServedType, servedTypeNames } from './served-types.ts';
 import { jsonOf, snapshotOf } from './snapshot.ts';
@@ -32,6 +35,8 @@ export interface OfflineMesh {
   readonly mesh: Mesh;
   readonly store: Store;
   readonly protos: Protos;
+  /** Objects in namespaces that no discovery selector matches. */
+  readonly leftOut: readonly KubernetesObject[];
 }
 
 export function buildOnce(
@@ -51,7 +56,7 @@ export function buildOnce(
     clock: systemClock,
     signal: AbortSignal.abort(),
   });
-  const objects = new ObjectWriter({
+  const writer = new ObjectWriter({
     source: settings.clusterId,
     revision: undefined,
     inputs: mesh.inputs,
@@ -65,6 +70,12 @@ export function buildOnce(
     },
     write: (write) => writes.push(write),
   });
+  const { rootNamespace } = settings;
+  const objects = new NamespaceFilter({
+    discovery: new Discovery(),
+    sink: writer,
+    own: { rootNamespace, namespace: undefined },
+  });
   for (const [kind, found] of loaded.objects) objects.replace(kind, found);
   graph.commit(writes);
   const { allocated } = mesh.inputs;
@@ -73,7 +84,7 @@ export function buildOnce(
   );
   // Without a server a bug would go unnoticed, and findings would be missing.
   for (const { error } of graph.failures.values()) throw error;
-  return { loaded, mesh, store, protos };
+  return { loaded, mesh, store, protos, leftOut: [...objects.kept()] };
 }
 
 export function load(paths: readonly string[]): Promise<LoadedDirectory> {
@@ -82,10 +93,19 @@ export function load(paths: readonly string[]): Promise<LoadedDirectory> {
 
 /** `fairlead check`: what is wrong with the files and the objects in them. */
 export async function checkFiles(request: CheckRequest): Promise<CheckResult> {
-  const { loaded, mesh } = buildOnce(await load(request.paths), request.mesh, () => []);
+  const { loaded, mesh, leftOut } = buildOnce(await load(request.paths), request.mesh, () => []);
   const usable = [...loaded.objects.values()].reduce((sum, found) => sum + found.length, 0);
   const objects = usable + unusable(loaded).size;
-  return { findings: findingsOf(loaded, mesh, request.complete), objects, ignored: loaded.ignored };
+  const remarks = leftOut.flatMap((object) => remarkOnNamespace(object, request.mesh));
+  const findings = findingsOf(loaded, mesh, request.complete, remarks);
+  return { findings, objects, ignored: loaded.ignored };
+}
+
+/** Why somebody's object means nothing. */
+function remarkOnNamespace(object: KubernetesObject, { clusterId, rootNamespace }: MeshSettings): readonly Problem[] {
+  if (kindOf(object.apiVersion, object.kind)?.custom !== true) return [];
+  const message = leftOutMessage(object.metadata.namespace ?? '', rootNamespace);
+  return [{ object: refOf(clusterId, object), field: '', reason: 'Ineffective', message }];
 }
 
 /** Objects for which the files contain nothing valid. */
@@ -150,12 +170,13 @@ export function findingsOf(
   loaded: Pick<LoadedDirectory, 'reports' | 'locate'>,
   mesh: Mesh,
   complete: boolean,
+  more: readonly Problem[] = [],
 ): Finding[] {
   // A policy with errors is in force, and is read twice.
   const said = new Set(loaded.reports.map(({ object, field }) => placeOf(object, field)));
-  const problems = [...mesh.problems.byObject.entries()]
-    .flatMap(([, found]) => found)
-    .filter(({ object, field }) => !said.has(placeOf(object, field)));
+  const problems = [...[...mesh.problems.byObject.entries()].flatMap(([, found]) => found), ...more].filter(
+    ({ object, field }) => !said.has(placeOf(object, field)),
+  );
   return [
     ...loaded.reports.map((report) => ({ ...report, reason: 'Unreadable' })),
     ...problems.map((problem) => ({

@@ -2,7 +2,16 @@ import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { isObject } from './api/json.ts';
 import { ClusterError } from './cluster-error.ts';
-import type { ReplicaAnswer, ReplicaClusters, ReplicaRequest, ReplicaStatus, StatusRequest } from './cli/program.ts';
+import type {
+  IdentitiesRequest,
+  ReplicaAnswer,
+  ReplicaClusters,
+  ReplicaIdentities,
+  ReplicaRequest,
+  ReplicaStatus,
+  StatusRequest,
+} from './cli/program.ts';
+import type { PeerAddress } from './debug/peer-address.ts';
 import { UsageError } from './cli/usage-error.ts';
 import type { ClusterReport } from './debug/cluster-report.ts';
 import type { StatusReport } from './debug/status-report.ts';
@@ -29,6 +38,15 @@ export function statusOfReplicas(
 /** `fairlead clusters`: what each replica says of the clusters that objects come from. */
 export function clustersOfReplicas({ from }: ReplicaRequest, signal: AbortSignal): Promise<readonly ReplicaClusters[]> {
   return ask(from, { path: '/debug/clusterz', isReport: areClusters }, signal);
+}
+
+/** `fairlead clusters identities`: who has an address, as each replica knows it from clusters of a ClusterMesh. */
+export function identitiesOfReplicas(
+  { from, address }: IdentitiesRequest,
+  signal: AbortSignal,
+): Promise<readonly ReplicaIdentities[]> {
+  const query = new URLSearchParams({ address }).toString();
+  return ask(from, { path: `/debug/identityz?${query}`, isReport: areIdentities }, signal);
 }
 
 interface Question<Report> {
@@ -145,6 +163,10 @@ function reportIn<Report>({ status, body }: Answer, isReport: Question<Report>['
 function areClusters(report: unknown): report is readonly ClusterReport[] {
   const isText = (value: unknown): boolean => typeof value === 'string';
   return Array.isArray(report) && report.every((each) => isObject(each) && [each['id'], each['phase']].every(isText));
+}
+
+function areIdentities(report: unknown): report is readonly PeerAddress[] {
+  return Array.isArray(report) && report.every((each) => isObject(each) && typeof each['cluster'] === 'string');
 }
 
 function isStatus(report: unknown): report is StatusReport {

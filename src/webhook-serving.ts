@@ -5,6 +5,7 @@ import { objectKey } from './api/object.ts';
 import type { Clock } from './clock.ts';
 import type { Config, WebhookConfig } from './config/config.ts';
 import type { Engine } from './engine/engine.ts';
+import { leftOutMessage } from './engine/namespace-filter.ts';
 import type { Protos } from './envoy/encode/proto.ts';
 import { loadInjection } from './injection/configuration.ts';
 import { createInjector } from './injection/injector.ts';
@@ -64,7 +65,10 @@ export async function startWebhooks(options: WebhookServingOptions): Promise<Web
       validations.set(kind.name, counts);
     }
     if (!verdict.allowed) log.info('Object refused', { object: nameOf(request), problem: verdict.message });
-    return verdict;
+    const isLeftOut = kind?.custom === true && engine.objects.leavesOut(request.namespace);
+    if (!verdict.allowed || !isLeftOut) return verdict;
+    const { warnings = [] } = verdict;
+    return { ...verdict, warnings: [...warnings, leftOutMessage(request.namespace, config.mesh.rootNamespace)] };
   };
 
   const surroundings = injectionSurroundings(options, files);

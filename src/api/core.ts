@@ -46,6 +46,9 @@ export interface ServiceSpec {
   readonly internalTrafficPolicy?: 'Cluster' | 'Local';
   /** `PreferClose`, `PreferSameZone`, `PreferSameNode`, or a name that is not known yet. */
   readonly trafficDistribution?: string;
+  /** Proxies ignore it. */
+  readonly sessionAffinity?: 'None' | 'ClientIP';
+  readonly sessionAffinityConfig?: { readonly clientIP?: { readonly timeoutSeconds?: number } };
 }
 
 export interface CoreServicePort {

@@ -5,9 +5,9 @@ export interface Kind<Name extends SourceKindName = SourceKindName> {
   /** As written in objects. */
   readonly kind: string;
   readonly group: string;
-  /** The version that is read; the API server converts the others to it. */
+  /** The version that is read, if the API server has it; it converts the others to it. */
   readonly version: string;
-  /** Every version that a file may use. */
+  /** Every version that a file may use, and that is read if those before it are not there. */
   readonly versions: readonly string[];
   readonly plural: string;
   readonly namespaced: boolean;
@@ -15,6 +15,10 @@ export interface Kind<Name extends SourceKindName = SourceKindName> {
   readonly failsClosed?: true;
   /** The kind has a CRD of ours: a cluster may lack it, and its status carries our conditions. */
   readonly custom: boolean;
+  /** Of the Multi-Cluster Services API: read only where multi-cluster services are on. */
+  readonly multicluster?: true;
+  /** Its definition is not ours, and yet its status carries conditions of ours. */
+  readonly isReported?: true;
 }
 
 export type CustomKindName =
@@ -31,7 +35,12 @@ export type CustomKindName =
 
 export type CoreKindName = 'Namespace' | 'Node' | 'Pod' | 'Service' | 'Endpoints' | 'EndpointSlice' | 'ConfigMap';
 
-export type KindName = CoreKindName | CustomKindName;
+export type MulticlusterKindName = 'ServiceExport' | 'ServiceImport';
+
+/** Kinds that others define. */
+export type ForeignKindName = CoreKindName | MulticlusterKindName;
+
+export type KindName = ForeignKindName | CustomKindName;
 
 /** Secrets are not kept as objects, which can be shown: only what proxies need of them is. */
 export type SourceKindName = KindName | 'Secret';
@@ -56,6 +65,18 @@ const custom = (group: string, versions: readonly string[], name: CustomKindName
   plural,
   namespaced: true,
   custom: true,
+});
+
+const multicluster = (name: MulticlusterKindName, plural: string): Kind<KindName> => ({
+  name,
+  kind: name,
+  group: 'multicluster.x-k8s.io',
+  version: 'v1beta1',
+  versions: ['v1beta1', 'v1alpha1'],
+  plural,
+  namespaced: true,
+  custom: false,
+  multicluster: true,
 });
 
 const networking = (name: CustomKindName, plural: string): Kind<KindName> =>
@@ -87,6 +108,8 @@ export const kinds: readonly Kind<KindName>[] = [
     custom: false,
   },
   core('Endpoints', 'endpoints'),
+  { ...multicluster('ServiceExport', 'serviceexports'), isReported: true },
+  multicluster('ServiceImport', 'serviceimports'),
   networking('WorkloadEntry', 'workloadentries'),
   networking('ServiceEntry', 'serviceentries'),
   networking('DestinationRule', 'destinationrules'),
@@ -99,6 +122,11 @@ export const kinds: readonly Kind<KindName>[] = [
   security('RequestAuthentication', 'requestauthentications'),
   security('AuthorizationPolicy', 'authorizationpolicies'),
 ];
+
+/** The kinds that are read, if multi-cluster services are on or off. */
+export function kindsToRead({ multiclusterServices }: { readonly multiclusterServices: boolean }): typeof kinds {
+  return multiclusterServices ? kinds : kinds.filter((kind) => kind.multicluster !== true);
+}
 
 const groupsWithConditions = new Set(kinds.flatMap(({ custom: ours, group }) => (ours ? [group] : [])));
 
@@ -127,5 +155,6 @@ export function sourceKindOf(apiVersion: string, kind: string): Kind | undefined
 
 /** What people write, several objects at a time. Other kinds follow from what runs. */
 export const configKinds: readonly Kind<KindName>[] = kinds.filter(
-  ({ name, custom }) => name === 'Service' || name === 'ConfigMap' || (custom && name !== 'WorkloadEntry'),
+  ({ name, custom, multicluster }) =>
+    name === 'Service' || name === 'ConfigMap' || multicluster === true || (custom && name !== 'WorkloadEntry'),
 );

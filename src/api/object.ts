@@ -15,11 +15,18 @@ export interface ObjectMeta {
   readonly ownerReferences?: readonly { readonly kind: string; readonly name: string; readonly controller?: boolean }[];
 }
 
-/** The annotations that sources keep: Istio's and our own. Others are not read, often large, and change often. */
+const ownPrefixes: readonly string[] = ['istio.io', 'fairlead.dev'];
+/** Of Cilium's ClusterMesh. */
+const clusterMeshPrefixes: readonly string[] = ['service.cilium.io', 'clustermesh.cilium.io', 'io.cilium'];
+
+/**
+ * The annotations that sources keep: Istio's, our own, and ClusterMesh's. Others are not read, often large, and change
+ * often.
+ */
 export function isMeshAnnotation(key: string): boolean {
   const slash = key.indexOf('/');
   const prefix = key.slice(0, Math.max(0, slash));
-  return prefix === 'istio.io' || prefix.endsWith('.istio.io') || prefix === 'fairlead.dev';
+  return ownPrefixes.includes(prefix) || prefix.endsWith('.istio.io') || clusterMeshPrefixes.includes(prefix);
 }
 
 /** Any Kubernetes object as plain JSON. The kind's own interface types everything except `metadata`. */

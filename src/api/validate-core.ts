@@ -1,4 +1,4 @@
-import type { CoreKindName } from './kinds.ts';
+import type { ForeignKindName } from './kinds.ts';
 import type { Finding } from './schema-compile.ts';
 import type { FieldPath } from './schema-path.ts';
 import { isObject } from './json.ts';
@@ -72,8 +72,8 @@ const containers = list(
 );
 const addresses = list(object({ ip: text }, { hostname: text, nodeName: text, targetRef }));
 
-/** The fields of Kubernetes' own kinds that the model reads, checked as by the API server. */
-const shapes: Readonly<Record<CoreKindName | 'Secret', Shape>> = {
+/** The fields of kinds that others define which the model reads, checked as by the API server. */
+const shapes: Readonly<Record<ForeignKindName | 'Secret', Shape>> = {
   ConfigMap: object({}, { data: map(text) }),
   Secret: object({}, { type: text, data: map(base64), stringData: map(text) }),
   Namespace: object({}),
@@ -123,6 +123,8 @@ const shapes: Readonly<Record<CoreKindName | 'Secret', Shape>> = {
           internalTrafficPolicy: oneOf('Cluster', 'Local'),
           trafficDistribution: text,
           publishNotReadyAddresses: bool,
+          sessionAffinity: oneOf('None', 'ClientIP'),
+          sessionAffinityConfig: object({}, { clientIP: object({}, { timeoutSeconds: integer(1, 86_400) }) }),
           ipFamilies: list(oneOf('IPv4', 'IPv6')),
         },
       ),
@@ -154,6 +156,16 @@ const shapes: Readonly<Record<CoreKindName | 'Secret', Shape>> = {
       ),
     },
   ),
+  ServiceExport: object({}),
+  ServiceImport: object({
+    spec: object(
+      {
+        type: oneOf('ClusterSetIP', 'Headless'),
+        ports: list(object({ port }, { name: text, protocol, appProtocol: text })),
+      },
+      { ips: list(text), internalTrafficPolicy: oneOf('Cluster', 'Local'), trafficDistribution: text },
+    ),
+  }),
   Endpoints: object(
     {},
     {
@@ -171,7 +183,7 @@ const shapes: Readonly<Record<CoreKindName | 'Secret', Shape>> = {
   ),
 };
 
-export function validateCore(object: unknown, kind: CoreKindName | 'Secret'): readonly Finding[] {
+export function validateCore(object: unknown, kind: ForeignKindName | 'Secret'): readonly Finding[] {
   const errors: Finding[] = [];
   check(shapes[kind], object, [], errors);
   return errors;

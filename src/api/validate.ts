@@ -1,5 +1,5 @@
 import { definitions } from './gen/schemas.gen.ts';
-import { type CoreKindName, type Kind, sourceKindOf } from './kinds.ts';
+import { type ForeignKindName, type Kind, sourceKindOf } from './kinds.ts';
 import { createCompiler } from './schema-compile.ts';
 import type { Check, Finding } from './schema-compile.ts';
 import { unknownMessage } from './schema-messages.ts';
@@ -64,7 +64,7 @@ export function createValidator(): Validate {
     const kind = sourceKindOf(apiVersion, kindName);
     if (kind === undefined) return [];
     const metadata = errors(validateMetadata(object['metadata'], kind));
-    if (!kind.custom) return [...metadata, ...errors(validateCore(object, kind.name as CoreKindName | 'Secret'))];
+    if (!kind.custom) return [...metadata, ...errors(validateCore(object, kind.name as ForeignKindName | 'Secret'))];
     const top = Object.keys(object).filter((key) => !TOP.includes(key));
     const unknown = top.slice(0, MAX_FINDINGS).map((key) => warning([key], TOP));
     return [...metadata, ...unknown, ...validateSpec(object, kind)];

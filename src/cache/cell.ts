@@ -39,7 +39,7 @@ export function addDependent(cell: Cell, run: Run): void {
   const dependents = cell.dependents;
   if (dependents === undefined) cell.dependents = [run];
   else if (dependents instanceof Set) dependents.add(run);
-  else if (dependents.length < SMALL) dependents.push(run);
+  else if (dependents.length < SMALL) cell.dependents = [...dependents, run];
   else cell.dependents = new Set(dependents).add(run);
 }
 

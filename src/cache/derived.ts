@@ -142,7 +142,8 @@ export class Derived<S, V> extends Collection<V> {
     for (const cell of after) cell.stamp = stamp;
     const added = before.length === 0 ? after : after.filter((cell) => cell.formerStamp !== stamp);
     const removed = before.filter((cell) => cell.stamp !== stamp);
-    run.reads = after;
+    // Its copy has no room for more, unlike an array that has grown.
+    run.reads = after.length === 0 ? NO_READS : after.slice();
     for (const cell of added) addDependent(cell, run);
     for (const cell of removed) {
       removeDependent(cell, run);

@@ -90,7 +90,7 @@ export class Index<V> extends Collection<Group<V>> {
     for (const [group, causes] of touched) {
       const cell = this.cell(group);
       const members = cell.value as Member<V>[];
-      const after = members.length === 0 ? undefined : (members as readonly Member<V>[] as Group<V>);
+      const after = members.length === 0 ? undefined : (withoutReserve(members) as readonly Member<V>[] as Group<V>);
       cell.value = after;
       const before = originals.get(group);
       if (before === undefined && after === undefined) this.graph.sweep(cell);
@@ -176,6 +176,11 @@ export class Index<V> extends Collection<Group<V>> {
     }
     return low;
   }
+}
+
+/** An array that has grown has room for 16 more, which in most groups is most of it. */
+function withoutReserve<T>(members: T[]): T[] {
+  return members.length <= 16 ? members.slice() : members;
 }
 
 /** The members of a group that this commit may change. */

@@ -39,6 +39,7 @@ async function run(argv: readonly string[], program: Partial<Program> = {}, env 
         explainAccess: unexpected,
         status: unexpected,
         clusters: unexpected,
+        identities: unexpected,
         record: unexpected,
         replay: unexpected,
         ...program,

@@ -17,12 +17,12 @@ test('clusters are listed with their state, and below them what is wrong', () =>
   };
   expect(printClusters([{ address: 'a', report: [own, east, west] }], NOW)).toBe(
     [
-      'CLUSTER     SECRET             STATE      FOR  OBJECTS  HEARD\n',
+      'CLUSTER     NAMED BY           STATE      FOR  OBJECTS  HEARD\n',
       'Kubernetes  -                  SYNCED     -    -        -\n',
       'east        istio-system/east  SYNCED     3h   10       4s ago\n',
       'west        istio-system/west  TIMED OUT  5m   -        -\n',
       '\n',
-      'CLUSTER  TROUBLE\n',
+      'CLUSTER  REMARK\n',
       'west     Node: 403 Forbidden, since 2026-01-01T11:54:00Z\n',
       'west     Secret istio-system/west: data[west].users[0].user.exec is bad\\u{1b}[2J\n',
     ].join(''),

@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander';
 import type { ClusterReport } from '../debug/cluster-report.ts';
 import type { ReplicaClusters } from './program.ts';
+import { identitiesCommand } from './identities.ts';
 import { fromOf, replicaOptions } from './replicas.ts';
 import { duration, table } from './text-table.ts';
 import { type CommandFile } from './world.ts';
@@ -8,7 +9,9 @@ import { type CommandFile } from './world.ts';
 export const clustersCommand: CommandFile = (world, done) => {
   const command = replicaOptions(new Command('clusters'))
     .description('show the clusters that objects come from: how far each has been read, and what is wrong')
-    .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'));
+    .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
+    .helpCommand(false)
+    .addCommand(identitiesCommand(world, done));
   return command.action(async (options: Readonly<Record<string, unknown>>) => {
     const program = await world.program();
     const replicas = await program.clusters({ from: fromOf(options, world) }, world.signal);
@@ -41,11 +44,11 @@ export function printClusters(replicas: readonly ReplicaClusters[], now: number)
     cluster.stalenessSeconds === undefined ? '' : `${duration(cluster.stalenessSeconds * 1_000)} ago`,
     ...(many ? [replica] : []),
   ]);
-  const titles = ['CLUSTER', 'SECRET', 'STATE', 'FOR', 'OBJECTS', 'HEARD', ...(many ? ['REPLICA'] : [])];
+  const titles = ['CLUSTER', 'NAMED BY', 'STATE', 'FOR', 'OBJECTS', 'HEARD', ...(many ? ['REPLICA'] : [])];
   const troubles = found.flatMap(({ replica, cluster }) =>
     troublesOf(cluster).map((trouble) => [cluster.id, trouble, ...(many ? [replica] : [])]),
   );
-  const below = table(['CLUSTER', 'TROUBLE', ...(many ? ['REPLICA'] : [])], troubles);
+  const below = table(['CLUSTER', 'REMARK', ...(many ? ['REPLICA'] : [])], troubles);
   return table(titles, rows) + (troubles.length === 0 ? '' : `\n${below}`);
 }
 
@@ -53,6 +56,18 @@ function objectsOf({ objects }: ClusterReport): string {
   return objects === undefined ? '' : String(Object.values(objects).reduce((sum, count) => sum + count, 0));
 }
 
-function troublesOf({ trouble, refusals = [] }: ClusterReport): readonly string[] {
-  return [...(trouble === undefined ? [] : [`${trouble.reason}, since ${trouble.since}`]), ...refusals];
+function troublesOf({ trouble, refusals = [], leftOut }: ClusterReport): readonly string[] {
+  return [
+    ...(trouble === undefined ? [] : [`${trouble.reason}, since ${trouble.since}`]),
+    ...refusals,
+    ...(leftOut === undefined || leftOut.namespaces === 0 ? [] : [printLeftOut(leftOut)]),
+  ];
+}
+
+/** Namespaces that are named. */
+const NAMED = 5;
+
+function printLeftOut({ namespaces, names, objects }: NonNullable<ClusterReport['leftOut']>): string {
+  const named = names.slice(0, NAMED).join(', ') + (namespaces > NAMED ? ', ...' : '');
+  return `${objects} objects are left out: discoverySelectors do not select their namespaces (${namespaces}: ${named})`;
 }

@@ -1,5 +1,6 @@
 import type { ConnectedProxy } from '../ads/types.ts';
 import type { ClusterSettings, Config, MeshSettings, SourceConfig } from '../config/config.ts';
+import type { PeerAddress } from '../debug/peer-address.ts';
 import type { ClusterReport } from '../debug/cluster-report.ts';
 import type { StatusReport } from '../debug/status-report.ts';
 import type { RotationReport } from '../identity/rotation-report.ts';
@@ -22,6 +23,8 @@ export interface Program {
   status(request: StatusRequest, signal: AbortSignal): Promise<readonly ReplicaStatus[]>;
   /** What replicas say of the clusters that objects come from. */
   clusters(request: ReplicaRequest, signal: AbortSignal): Promise<readonly ReplicaClusters[]>;
+  /** Who has an address, as replicas know it from clusters of a ClusterMesh. */
+  identities(request: IdentitiesRequest, signal: AbortSignal): Promise<readonly ReplicaIdentities[]>;
   /** Records a running server. */
   record(request: RecordRequest, signal: AbortSignal): Promise<{ readonly bytes: number }>;
   /** Computes again what a recording has. */
@@ -61,6 +64,12 @@ export type ReplicaAnswer<Report> = { readonly address: string } & (
 
 export type ReplicaStatus = ReplicaAnswer<StatusReport>;
 export type ReplicaClusters = ReplicaAnswer<readonly ClusterReport[]>;
+
+export type ReplicaIdentities = ReplicaAnswer<readonly PeerAddress[]>;
+
+export interface IdentitiesRequest extends ReplicaRequest {
+  readonly address: string;
+}
 
 export interface RecordRequest {
   readonly file: string;

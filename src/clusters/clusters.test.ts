@@ -72,6 +72,7 @@ function lab() {
         ended: source.ended.promise,
         trouble: () => source.trouble,
         figures: () => ({ objects: {}, stalenessSeconds: 0 }),
+        details: () => ({ access }),
       };
     },
     sinkOf(id) {
@@ -153,6 +154,7 @@ describe('a cluster that is wanted', () => {
     await clock.advance(1);
     expect([isReady, clusters.ready(), clusters.syncTimeouts]).toEqual([true, true, 1]);
     expect(phases()).toEqual({ east: 'timed out', west: 'synced' });
+    expect(clusters.statuses().map(({ details }) => details)).toEqual([{ access: 'a' }, { access: 'b' }]);
     await sources[0]!.read('e');
     await clock.settle();
     expect([phases(), sinks.get('east')!.pods]).toEqual([{ east: 'synced', west: 'synced' }, ['e']]);

@@ -41,6 +41,8 @@ export interface ClusterStatus {
   readonly trouble?: Trouble;
   /** Of what is served. */
   readonly figures?: SourceFigures;
+  /** As {@link figures}: see `RemoteSource`. */
+  readonly details?: object;
 }
 
 interface Cluster<Access> {
@@ -209,6 +211,7 @@ function statusOf<Access>(cluster: Cluster<Access>): ClusterStatus {
   const { id, owner, since, current, next, isLate } = cluster;
   const trouble = (next ?? current)?.trouble();
   const figures = (current ?? next)?.figures();
+  const details = (current ?? next)?.details();
   const phase =
     current !== undefined
       ? next === undefined
@@ -219,5 +222,13 @@ function statusOf<Access>(cluster: Cluster<Access>): ClusterStatus {
         : next?.isHeard === true
           ? 'syncing'
           : 'connecting';
-  return { id, owner, phase, since, ...(trouble && { trouble }), ...(figures && { figures }) };
+  return {
+    id,
+    owner,
+    phase,
+    since,
+    ...(trouble && { trouble }),
+    ...(figures && { figures }),
+    ...(details && { details }),
+  };
 }

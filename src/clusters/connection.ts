@@ -19,6 +19,8 @@ export interface RemoteSource {
   /** What keeps it from being up to date; it keeps trying by itself. */
   trouble(): Trouble | undefined;
   figures(): SourceFigures;
+  /** What only sources of its kind have to say. Plain JSON. */
+  details?(): object;
 }
 
 export interface SourceFigures {
@@ -26,6 +28,10 @@ export interface SourceFigures {
   readonly objects: Readonly<Record<string, number>>;
   /** Since it was last heard from. */
   readonly stalenessSeconds: number;
+  /** Objects, or parts of them, that were skipped because they cannot be read. */
+  readonly unreadable?: number;
+  /** How much is kept of it, and how much may be, in bytes. */
+  readonly memory?: { readonly used: number; readonly most: number };
 }
 
 /** Must not throw before it has returned: a source that cannot start rejects `ready`. */
@@ -68,6 +74,10 @@ export class Connection<Access> {
 
   figures(): SourceFigures | undefined {
     return this.source?.figures();
+  }
+
+  details(): object | undefined {
+    return this.source?.details?.();
   }
 
   trouble(): Trouble | undefined {

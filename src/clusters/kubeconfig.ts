@@ -26,15 +26,18 @@ export interface KubeconfigRefusal {
   readonly message: string;
 }
 
-export type Kubeconfig = { readonly access: ClusterAccess } | { readonly refused: KubeconfigRefusal };
+export type Kubeconfig = ({ readonly access: ClusterAccess } | { readonly refused: KubeconfigRefusal }) & {
+  /** What the cluster in the current context is called, as far as this is known. */
+  readonly name?: string;
+};
 
 export interface KubeconfigRules {
   /** Servers without TLS, or whose certificate is not verified. */
   readonly allowInsecure: boolean;
 }
 
-/** In bytes. */
-export const LONGEST_KUBECONFIG = 1_000_000;
+/** In bytes. One with few fields has a few thousand, most of them certificates. Reading the longest takes 0.1 s. */
+export const LONGEST_KUBECONFIG = 256 * 1024;
 
 /**
  * Reads a kubeconfig that someone else has written. It can make this process neither run a program nor read a file; the
@@ -42,11 +45,15 @@ export const LONGEST_KUBECONFIG = 1_000_000;
  * URL leads to cannot be judged here.
  */
 export function readKubeconfig(text: string, rules: KubeconfigRules): Kubeconfig {
+  let name: string | undefined;
   try {
-    return { access: accessOf(text, rules) };
+    const { context, config } = contextIn(text);
+    name = textOf(context.entry, 'cluster', context.path);
+    const named = name === undefined ? {} : { name };
+    return { access: accessOf(config, context, rules), ...named };
   } catch (error) {
-    if (error instanceof Refused) return { refused: { field: error.field, message: error.message } };
-    throw error;
+    if (!(error instanceof Refused)) throw error;
+    return { refused: { field: error.field, message: error.message }, ...(name !== undefined && { name }) };
   }
 }
 
@@ -60,7 +67,7 @@ class Refused extends Error {
   }
 }
 
-function accessOf(text: string, rules: KubeconfigRules): ClusterAccess {
+function contextIn(text: string): { readonly config: Json; readonly context: Place } {
   if (Buffer.byteLength(text) > LONGEST_KUBECONFIG)
     throw new Refused('', `is longer than ${LONGEST_KUBECONFIG} bytes; leave only one cluster, user and context in it`);
   const document = readDocument(text);
@@ -70,7 +77,10 @@ function accessOf(text: string, rules: KubeconfigRules): ClusterAccess {
   if (!isObject(config)) throw new Refused('', 'is not a kubeconfig; create it with "istioctl create-remote-secret"');
   const current = textOf(config, 'current-context', '');
   if (current === undefined) throw new Refused('current-context', 'is not set; name the context to use');
-  const context = entryNamed(config, 'contexts', 'context', current, 'current-context');
+  return { config, context: entryNamed(config, 'contexts', 'context', current, 'current-context') };
+}
+
+function accessOf(config: Json, context: Place, rules: KubeconfigRules): ClusterAccess {
   const clusterName = textOf(context.entry, 'cluster', context.path);
   if (clusterName === undefined) throw new Refused(`${context.path}.cluster`, 'is not set; name the cluster to use');
   const userName = textOf(context.entry, 'user', context.path);

@@ -10,10 +10,13 @@ export class StagedSink implements ObjectSink {
   /** Something has arrived. */
   heard = false;
 
-  /** Everything of these kinds that the target had from elsewhere is replaced at once. */
+  /** Everything of these kinds that the target had from elsewhere is replaced at once, except of those never listed. */
   open(target: ObjectSink, kinds: readonly SourceKindName[]): void {
     if (this.isClosed) return;
-    for (const kind of kinds) target.replace(kind, [...(this.staged.get(kind)?.values() ?? [])]);
+    for (const kind of kinds) {
+      const objects = this.staged.get(kind);
+      if (objects !== undefined) target.replace(kind, [...objects.values()]);
+    }
     this.target = target;
     this.staged.clear();
   }

@@ -28,6 +28,7 @@ test('without any setting everything has its default', () => {
       rootNamespace: 'istio-system',
       clusterId: 'Kubernetes',
       clusterAliases: {},
+      multiclusterServices: false,
       gatewayScope: 'mesh',
       defaultProxyNamespace: 'default',
       defaultProxyType: 'sidecar',
@@ -219,4 +220,52 @@ test('the API server asks where somebody says so, about what is configured', () 
   });
   expect(() => read({ ...all, directory: ['a'] })).toThrow('--webhook-address and --directory cannot be combined');
   expect(() => read({ injectionWebhook: 'a b', webhookAddress: ':1' })).toThrow('must be the name of an object');
+});
+
+describe('a ClusterMesh', () => {
+  const own = { clustermeshName: 'home', clustermeshId: '7' };
+  const unusable = (flags: Origins['flags']): string => {
+    try {
+      read(flags);
+    } catch (error) {
+      return (error as Error).message;
+    }
+    return '';
+  };
+
+  test('is read, written, or both', () => {
+    expect(read(own).clusterMesh).toBeUndefined();
+    expect(read({ ...own, clustermeshConfig: '/mesh' }).clusterMesh).toEqual({
+      own: { name: 'home', id: 7, limit: 255 },
+      directory: '/mesh',
+      importsServices: false,
+    });
+    const large = { clustermeshId: '300', clustermeshMaxConnectedClusters: '511', clustermeshImport: 'all' };
+    expect(read({ ...own, ...large, clustermeshExport: '/export' }).clusterMesh).toEqual({
+      own: { name: 'home', id: 300, limit: 511 },
+      importsServices: true,
+      exportFile: '/export',
+    });
+  });
+
+  test.each<[Origins['flags'], string]>([
+    [{ clustermeshConfig: 'a' }, '--clustermesh-config needs --clustermesh-name and --clustermesh-id, too'],
+    [
+      { clustermeshExport: 'a', clustermeshName: 'home' },
+      '--clustermesh-export needs --clustermesh-name and --clustermesh-id, too',
+    ],
+    [
+      { ...own, clustermeshName: 'default', clustermeshConfig: 'a' },
+      '--clustermesh-name: "default" must be at most 32 lower-case letters, digits and dashes, and not "default"',
+    ],
+    [{ ...own, clustermeshId: '256', clustermeshConfig: 'a' }, '--clustermesh-id: cluster id 256 is not from 1 to 255'],
+    [
+      { ...own, clustermeshMaxConnectedClusters: '300', clustermeshConfig: 'a' },
+      '--clustermesh-max-connected-clusters: "300" must be 255 or 511',
+    ],
+    [{ ...own, clustermeshExport: 'a', directory: ['b'] }, '--clustermesh-export and --directory cannot be combined'],
+    [{ ...own, clustermeshExport: 'a', statusWrites: 'off' }, '--clustermesh-export needs --status-writes on'],
+  ])('%j is refused', (flags, message) => {
+    expect(unusable(flags)).toBe(message);
+  });
 });

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { delimiter } from 'node:path';
+import { type MeshCluster, clusterIdProblem } from '../clustermesh/names.ts';
 import { readDocument } from '../yaml/document.ts';
 import {
   type Address,
@@ -14,6 +15,18 @@ import {
   variableName,
   Wrong,
 } from './settings.ts';
+
+/** Cilium's ClusterMesh. */
+export interface ClusterMeshConfig {
+  /** This cluster. */
+  readonly own: MeshCluster;
+  /** A file for each cluster that is read; absent: none is. */
+  readonly directory?: string;
+  /** Serve what no Service here has the name of, too. */
+  readonly importsServices: boolean;
+  /** How to reach the etcd that the other clusters read; absent: nothing is written. */
+  readonly exportFile?: string;
+}
 
 /** Everything that `fairlead serve` can be told: one frozen value, read once at the start. */
 export interface Config {
@@ -44,6 +57,10 @@ export interface Config {
   readonly jwksAllowedNetworks: readonly string[];
   readonly lease: { readonly name: string; readonly namespace: string };
   readonly statusWrites: boolean;
+  /** Where kubeconfigs of remote clusters are, if not in Secrets. */
+  readonly remoteKubeconfigs?: string;
+  /** Absent: this cluster is in no ClusterMesh, as far as Fairlead is concerned. */
+  readonly clusterMesh?: ClusterMeshConfig;
   /** Kubeconfigs of remote clusters may say that their server need not prove who it is. */
   readonly insecureRemoteClusters: boolean;
 }
@@ -74,6 +91,7 @@ export interface MeshSettings {
   readonly rootNamespace: string;
   readonly clusterId: string;
   readonly clusterAliases: Readonly<Record<string, string>>;
+  readonly multiclusterServices: boolean;
   readonly gatewayScope: 'mesh' | 'namespace';
   readonly defaultProxyNamespace: string;
   readonly defaultProxyType: 'sidecar' | 'router';
@@ -133,6 +151,8 @@ export function readConfig(origins: Origins): Config {
     jwksAllowedNetworks: values.one('jwksAllowedNetworks'),
     lease: { name: values.one('leaseName'), namespace: values.one('leaseNamespace') },
     statusWrites: values.one('statusWrites') === 'on',
+    ...remoteKubeconfigsOf(values),
+    ...clusterMeshOf(values, isDirectory),
     insecureRemoteClusters: values.one('insecureRemoteClusters') === 'allow',
   });
 }
@@ -149,6 +169,40 @@ function secureOf(values: Values, isDirectory: boolean, address: Address): Secur
     address,
     names: names.length > 0 ? names : services.map((service) => `${service}.${namespace}.svc`),
     ...(caDirectory === '' ? {} : { caDirectory }),
+  };
+}
+
+function remoteKubeconfigsOf(values: Values): Pick<Config, 'remoteKubeconfigs'> {
+  const directory = values.one('remoteKubeconfigs');
+  return directory === '' ? {} : { remoteKubeconfigs: directory };
+}
+
+function clusterMeshOf(values: Values, isDirectory: boolean): Pick<Config, 'clusterMesh'> {
+  const directory = values.optional('clustermeshConfig');
+  const exportFile = values.optional('clustermeshExport');
+  if (directory === undefined && exportFile === undefined) return {};
+  const wants = directory === undefined ? 'clustermeshExport' : 'clustermeshConfig';
+  const name = values.optional('clustermeshName');
+  const id = values.optional('clustermeshId');
+  if (name === undefined || id === undefined)
+    throw new ConfigError(
+      `${values.origin(wants)} needs ${flagName('clustermeshName')} and ${flagName('clustermeshId')}, too`,
+    );
+  const limit = values.one('clustermeshMaxConnectedClusters') === '511' ? 511 : 255;
+  const problem = clusterIdProblem(id, limit);
+  if (problem !== undefined) throw new ConfigError(`${values.origin('clustermeshId')}: ${problem}`);
+  // One replica writes: the leader.
+  if (exportFile !== undefined && isDirectory)
+    throw new ConfigError(`${values.origin('clustermeshExport')} and ${values.origin('directory')} cannot be combined`);
+  if (exportFile !== undefined && values.one('statusWrites') === 'off')
+    throw new ConfigError(`${values.origin('clustermeshExport')} needs ${flagName('statusWrites')} on`);
+  return {
+    clusterMesh: {
+      own: { name, id, limit },
+      ...(directory === undefined ? {} : { directory }),
+      importsServices: values.one('clustermeshImport') === 'all',
+      ...(exportFile === undefined ? {} : { exportFile }),
+    },
   };
 }
 
@@ -228,6 +282,7 @@ function meshOf(values: Values): MeshSettings {
     rootNamespace: values.one('rootNamespace'),
     clusterId: values.one('clusterId'),
     clusterAliases: values.one('clusterAliases'),
+    multiclusterServices: values.one('multiclusterServices') === 'on',
     gatewayScope: values.one('gatewayScope'),
     defaultProxyNamespace: values.one('defaultProxyNamespace'),
     defaultProxyType: values.one('defaultProxyType'),

@@ -1,28 +1,23 @@
-import { networkInterfaces } from 'node:os';
-import { parseCidr } from '../model/cidr.ts';
+import {
+  Wrong,
+  address,
+  aliases,
+  batch,
+  dnsNames,
+  duration,
+  matching,
+  meshClusterName,
+  namespace,
+  objectName,
+  oneOf,
+  parseAddress,
+  positive,
+  ranges,
+  text,
+} from './parsers.ts';
 
-export interface Address {
-  readonly host: string;
-  /** 0: any free port. */
-  readonly port: number;
-}
-
-/** See `CommitterOptions`. */
-export interface Batch {
-  readonly quiet: number;
-  readonly max: number;
-}
-
-export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
-export type LogFormat = 'text' | 'json';
-
-/** Why a text is not a valid value for a setting. */
-export class Wrong {
-  readonly reason: string;
-  constructor(reason: string) {
-    this.reason = reason;
-  }
-}
+export { Wrong };
+export type { Address, Batch, LogFormat, LogLevel } from './parsers.ts';
 
 interface Setting<T> {
   /** Stands for the value in the help. */
@@ -34,85 +29,6 @@ interface Setting<T> {
   readonly fallbackHelp?: string;
   readonly many?: true;
   readonly parse: (text: string) => T | Wrong;
-}
-
-const text = (value: string): string => value;
-
-const oneOf =
-  <T extends string>(...values: readonly T[]) =>
-  (value: string): T | Wrong =>
-    values.find((known) => known === value) ?? new Wrong(`must be ${values.join(' or ')}`);
-
-const matching =
-  (pattern: RegExp, reason: string) =>
-  (value: string): string | Wrong =>
-    pattern.test(value) ? value : new Wrong(reason);
-
-const namespace = matching(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, 'must be the name of a namespace');
-
-const objectName = matching(/^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/, 'must be the name of an object');
-
-function address(value: string): Address | Wrong {
-  return parseAddress(value) ?? new Wrong('must be host:port or :port');
-}
-
-function parseAddress(value: string): Address | undefined {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]*)):(\d{1,5})$/.exec(value);
-  const port = Number(match?.[3]);
-  if (match === null || port > 65535) return undefined;
-  return { host: match[1] ?? (match[2] || everyAddress()), port };
-}
-
-/** Accepts connections of both families if the machine has both: a Pod may have only an IPv6 address. */
-function everyAddress(): string {
-  const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
-  return addresses.some(({ family }) => family === 'IPv6') ? '::' : '0.0.0.0';
-}
-
-function batch(value: string): Batch | Wrong {
-  const match = /^(\d{1,5})ms\/(\d{1,5})ms$/.exec(value);
-  const [quiet, max] = [Number(match?.[1]), Number(match?.[2])];
-  if (match === null || quiet > max) return new Wrong('must be <quiet>ms/<max>ms, where max is not less than quiet');
-  return { quiet, max };
-}
-
-const units = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const;
-
-/** Milliseconds. */
-function duration(value: string): number | Wrong {
-  const match = /^(\d{1,9})(ms|s|m|h)$/.exec(value);
-  if (match === null) return new Wrong('must be a duration such as 30s or 10m');
-  return Number(match[1]) * units[match[2] as keyof typeof units];
-}
-
-function positive(value: string): number | Wrong {
-  return /^[1-9]\d{0,8}$/.test(value) ? Number(value) : new Wrong('must be a whole number above 0');
-}
-
-/** DNS names, separated by commas. */
-function dnsNames(value: string): readonly string[] | Wrong {
-  const found = value.split(',').filter((name) => name !== '');
-  return found.every((name) => /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/.test(name))
-    ? found
-    : new Wrong('must be lower-case DNS names, separated by commas');
-}
-
-/** Ranges of addresses, separated by commas. */
-function ranges(value: string): readonly string[] | Wrong {
-  const found = value.split(',').filter((range) => range !== '');
-  return found.every((range) => parseCidr(range) !== undefined)
-    ? found
-    : new Wrong('must be addresses or ranges such as 10.96.0.0/12, separated by commas');
-}
-
-/** Ids by other names: `name=cluster`, separated by commas. */
-function aliases(value: string): Readonly<Record<string, string>> | Wrong {
-  const pairs = value.split(',').filter((pair) => pair !== '');
-  const found = pairs.map((pair) => /^([^/\s=]{1,253})=([^/\s=]{1,253})$/.exec(pair)?.slice(1) ?? []);
-  const [names, ids] = [new Set(found.map(([name]) => name)), new Set(found.map(([, id]) => id))];
-  return found.every(({ length }) => length === 2) && names.size === pairs.length && ids.size === pairs.length
-    ? Object.fromEntries(found as [string, string][])
-    : new Wrong('must be name=cluster, separated by commas, with each name and each cluster at most once');
 }
 
 /** In the order of the help. The flag is the name with dashes; the variable is the name in capitals after FAIRLEAD_. */
@@ -238,6 +154,12 @@ export const settings = {
     fallbackHelp: 'none',
     parse: aliases,
   },
+  multiclusterServices: {
+    placeholder: 'on|off',
+    help: 'serve HOST.svc.clusterset.local as ServiceExports and ServiceImports say; other hosts of Services lead to the own cluster only, unless the mesh config says otherwise',
+    fallback: 'off',
+    parse: oneOf('on', 'off'),
+  },
   revision: {
     placeholder: 'name',
     help: 'of the kinds of istio.io, use only objects labelled istio.io/rev=NAME or without that label',
@@ -307,11 +229,58 @@ export const settings = {
     fallback: 'on',
     parse: oneOf('on', 'off'),
   },
+  remoteKubeconfigs: {
+    placeholder: 'directory',
+    help: 'kubeconfigs of other clusters, one in each file; replaces the Secrets in the root namespace',
+    fallback: '',
+    fallbackHelp: 'none: Secrets labelled istio/multiCluster=true',
+    parse: text,
+  },
   insecureRemoteClusters: {
     placeholder: 'refuse|allow',
     help: 'what becomes of kubeconfigs of remote clusters whose API server need not prove who it is (plain HTTP, insecure-skip-tls-verify)',
     fallback: 'refuse',
     parse: oneOf('refuse', 'allow'),
+  },
+  clustermeshConfig: {
+    placeholder: 'directory',
+    help: "configuration of Cilium's ClusterMesh: a file for each other cluster, as in the Secret cilium-clustermesh",
+    fallback: '',
+    fallbackHelp: 'none',
+    parse: text,
+  },
+  clustermeshName: {
+    placeholder: 'name',
+    help: 'name of this cluster in the ClusterMesh, as the cluster-name of its Cilium',
+    fallback: '',
+    fallbackHelp: 'none',
+    parse: meshClusterName,
+  },
+  clustermeshId: {
+    placeholder: 'number',
+    help: 'id of this cluster in the ClusterMesh, as the cluster-id of its Cilium',
+    fallback: '',
+    fallbackHelp: 'none',
+    parse: positive,
+  },
+  clustermeshMaxConnectedClusters: {
+    placeholder: '255|511',
+    help: 'how many clusters the ClusterMesh can have, as the max-connected-clusters of its Cilium',
+    fallback: '255',
+    parse: oneOf('255', '511'),
+  },
+  clustermeshImport: {
+    placeholder: 'all|matching',
+    help: 'which global services of other clusters of the ClusterMesh are served: all, or those that a Service here has the name of',
+    fallback: 'matching',
+    parse: oneOf('all', 'matching'),
+  },
+  clustermeshExport: {
+    placeholder: 'file',
+    help: 'configuration of a client of the etcd into which the global services of this cluster are written for the others',
+    fallback: '',
+    fallbackHelp: 'none: nothing is written',
+    parse: text,
   },
   leaseName: {
     placeholder: 'name',
@@ -350,6 +319,7 @@ export const meshSettingNames: readonly SettingName[] = [
   'rootNamespace',
   'clusterId',
   'clusterAliases',
+  'multiclusterServices',
   'gatewayScope',
 ];
 /** Settings that say where a cluster is. */

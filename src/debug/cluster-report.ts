@@ -1,3 +1,4 @@
+import type { MeshClusterStatus } from '../clustermesh/reader.ts';
 import type { ClusterPhase } from '../clusters/clusters.ts';
 
 /** A cluster as `/debug/clusterz` shows it: Istio's three fields, and ours. Times: RFC 3339. */
@@ -6,18 +7,27 @@ export interface ClusterReport {
   /** `namespace/name` of the Secret that names it; empty for the cluster in which this runs. */
   readonly secretName: string;
   readonly syncStatus: SyncStatus;
-  readonly kind: 'Kubernetes';
-  /** `refused`: the Secret says nothing about it that can be used. */
+  /** What is read of it: an API server, or an etcd of Cilium's ClusterMesh. */
+  readonly kind: 'Kubernetes' | 'ClusterMesh';
+  /** `refused`: the Secret or file says nothing about it that can be used. */
   readonly phase: ClusterPhase | 'refused';
   readonly since?: string;
   /** What of it is known, by kind. */
   readonly objects?: Readonly<Record<string, number>>;
+  /** What no discovery selector matches; absent: there are none. */
+  readonly leftOut?: { readonly namespaces: number; readonly names: readonly string[]; readonly objects: number };
   /** Since it was last heard from. */
   readonly stalenessSeconds?: number;
+  /** Objects that were skipped because they cannot be read. */
+  readonly unreadable?: number;
+  /** How much is kept of it, and how much may be. Bytes. */
+  readonly memory?: { readonly used: number; readonly most: number };
   /** What keeps it from being up to date, and what to do. */
   readonly trouble?: { readonly reason: string; readonly since: string };
-  /** What of its Secret has no effect, with the field. */
+  /** What of its Secret or file has no effect, with the field. */
   readonly refusals?: readonly string[];
+  /** As Cilium's own status shows it. */
+  readonly clusterMesh?: MeshClusterStatus;
 }
 
 /** In the words of Istio. */

@@ -1,5 +1,5 @@
 import type { Questions } from '../ads/types.ts';
-import { kindOf } from '../api/kinds.ts';
+import { kinds } from '../api/kinds.ts';
 import { type KubernetesObject, objectKey } from '../api/object.ts';
 import type { Clock } from '../clock.ts';
 import type { MeshSettings } from '../config/config.ts';
@@ -15,6 +15,7 @@ import { ONE } from '../mesh/inputs.ts';
 import type { ClusterReport } from './cluster-report.ts';
 import { CommitLog } from './commits.ts';
 import { configDumpJson } from './config-dump.ts';
+import { multiclusterServices } from './multicluster-services.ts';
 import { type QuestionSources, debugQuestions } from './questions.ts';
 import { Recorder } from './recorder.ts';
 import { endpointShards, registryEntry } from './registry.ts';
@@ -22,7 +23,7 @@ import { statusJson } from './status.ts';
 
 export interface DebuggingOptions {
   readonly protos: Protos;
-  readonly mesh: Pick<MeshSettings, 'rootNamespace' | 'clusterId'>;
+  readonly mesh: Pick<MeshSettings, 'rootNamespace' | 'clusterId' | 'domainSuffix'>;
   /** Name of this replica: `namespace/pod`, or any other text. */
   readonly identity: string;
   readonly clock: Clock;
@@ -73,8 +74,8 @@ export function createDebugging(options: DebuggingOptions): Debugging {
 }
 
 function pageSources(
-  { protos, mesh: { clusterId }, clock }: DebuggingOptions,
-  { mesh, ads }: Engine,
+  { protos, mesh: { clusterId, domainSuffix }, clock }: DebuggingOptions,
+  { mesh, ads, objects }: Engine,
   source: ObjectSource,
 ): Omit<DebugSources, 'status' | 'commits' | 'record'> {
   const services = function* (): Generator<MeshService> {
@@ -92,16 +93,26 @@ function pageSources(
     },
     problems: () => [...mesh.problems.byObject.entries()].flatMap(([, found]) => found),
     held: () => heldEndpoints(mesh),
-    clusters: () => clustersOf(clusterId, source),
+    clusters: () => clustersOf(clusterId, objects, source),
+    identities: (address) => source.otherClusters.identitiesOf(address),
     networks: () => networksOf(mesh),
+    multiclusterServices: () => multiclusterServices(mesh, domainSuffix),
     ...(source.locate && { locate: source.locate }),
   };
 }
 
-function clustersOf(id: string, { waitingFor, remoteClusters }: ObjectSource): readonly ClusterReport[] {
+function clustersOf(
+  id: string,
+  objects: Engine['objects'],
+  { waitingFor, otherClusters }: ObjectSource,
+): readonly ClusterReport[] {
   const phase = waitingFor().length === 0 ? 'synced' : 'syncing';
-  const own: ClusterReport = { id, secretName: '', syncStatus: phase, kind: 'Kubernetes', phase };
-  return [own, ...(remoteClusters?.reports() ?? [])];
+  const leftOut = objects.leftOut();
+  const own: ClusterReport = {
+    ...{ id, secretName: '', syncStatus: phase, kind: 'Kubernetes', phase },
+    ...(leftOut && { leftOut }),
+  };
+  return [own, ...otherClusters.reports()];
 }
 
 function* networksOf({ networkGateways, inputs }: Engine['mesh']): Generator<object> {
@@ -144,6 +155,6 @@ function* listsOf({ endpoints }: Engine['mesh']) {
 function claimOf({ origins: [origin] }: MeshService, { inputs }: Engine['mesh']): KubernetesObject | undefined {
   if (origin === undefined) return undefined;
   const { source, group, kind, namespace, name } = origin;
-  const known = kindOf(group === '' ? 'v1' : `${group}/v1`, kind);
+  const known = kinds.find((each) => each.group === group && each.kind === kind);
   return known && inputs.objects[known.name].get(objectKey(source, namespace, name));
 }

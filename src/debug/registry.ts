@@ -1,5 +1,5 @@
 import type { KubernetesObject } from '../api/object.ts';
-import type { EndpointList } from '../mesh/objects/endpoints.ts';
+import { type EndpointList, servicesOf } from '../mesh/objects/endpoints.ts';
 import type { Endpoint } from '../model/endpoint.ts';
 import type { MeshService, Protocol, Resolution } from '../model/service.ts';
 
@@ -39,7 +39,9 @@ export function* endpointShards(
   services: Iterable<MeshService>,
   lists: Iterable<EndpointList>,
 ): Generator<[string, object]> {
-  const byService = Map.groupBy(lists, ({ service }) => service);
+  const byService = new Map<string, EndpointList[]>();
+  for (const list of lists)
+    for (const service of servicesOf(list)) byService.set(service, [...(byService.get(service) ?? []), list]);
   const byHost = Map.groupBy(services, ({ host }) => host);
   for (const [host, claims] of byHost) {
     const namespaces = claims.flatMap(({ namespace, registry }): [string, object][] => {

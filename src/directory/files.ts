@@ -179,7 +179,8 @@ export function isMissing(error: unknown): boolean {
   return code === 'ENOENT' || code === 'ENOTDIR';
 }
 
-function reasonOf(error: unknown): string {
+/** For people: why something cannot be read. */
+export function reasonOf(error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code;
   switch (code) {
     case 'ENOENT':

@@ -1,4 +1,4 @@
-import { isObject, type Json } from '../api/json.ts';
+import { isObject, type Json, withoutNulls } from '../api/json.ts';
 import { type Kind, sourceKindOf } from '../api/kinds.ts';
 import type { KubernetesObject, ObjectRef } from '../api/object.ts';
 import { remarkOn } from '../api/unread-kinds.ts';
@@ -8,7 +8,6 @@ import { readDocument } from '../yaml/document.ts';
 import type { FieldPath } from '../api/schema-path.ts';
 import { parsePath } from './field-path.ts';
 import { trimMetadata } from './metadata.ts';
-import { withoutNulls } from '../yaml/plain-json.ts';
 
 /** Of the ConfigMaps, only the mesh config is read, and what has the certificates of authorities. */
 const MESH_CONFIG = 'istio';

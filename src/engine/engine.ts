@@ -13,6 +13,7 @@ import { Committer } from './committer.ts';
 import { CredentialStore } from '../credentials/credential-store.ts';
 import { DemandBudgets, demandLimits } from './demand-budgets.ts';
 import { Departures } from './departures.ts';
+import { Discovery } from './discovery.ts';
 import { type Amend, Encoder } from '../envoy/encode/encoder.ts';
 import type { Protos } from '../envoy/encode/proto.ts';
 import { type Clock, systemClock } from '../clock.ts';
@@ -22,6 +23,7 @@ import { type MeshOptions, ONE } from '../mesh/inputs.ts';
 import { EndpointHistory } from './endpoint-history.ts';
 import { reportFailures } from './failure-reports.ts';
 import { Kinds } from './kinds.ts';
+import { NamespaceFilter } from './namespace-filter.ts';
 import { ObjectWriter } from './object-writer.ts';
 import { Generations } from './generations.ts';
 import { ProgressOfObjects } from './progress.ts';
@@ -32,6 +34,8 @@ export type AdsTimes = Pick<AdsServerOptions, 'times' | 'tickMs' | 'unguarded'>;
 
 export interface EngineOptions {
   readonly mesh: MeshOptions;
+  /** In which this runs. */
+  readonly namespace?: string | undefined;
   readonly revision?: string;
   readonly protos: Protos;
   /** Where proxies connect without TLS; absent: nowhere. */
@@ -60,9 +64,13 @@ export interface EngineOptions {
 export interface Engine {
   readonly mesh: Mesh;
   readonly committer: Committer;
-  readonly objects: ObjectWriter;
+  /** Where those of the own cluster go. */
+  readonly objects: NamespaceFilter;
+  readonly writer: Pick<ObjectWriter, 'touched' | 'deliveries'>;
+  /** Calls back when discovery selectors select namespaces of the own cluster from now on, or no longer. */
+  onSelection(observer: (namespaces: readonly string[]) => void): void;
   /** Where objects of another cluster go. They are served in one mesh with ours while {@link serveCluster} says so. */
-  clusterSink(id: string): ObjectSink;
+  clusterSink(id: string): NamespaceFilter;
   serveCluster(id: string, isServed: boolean): void;
   readonly credentials: CredentialStore;
   readonly ads: AdsServer;
@@ -179,6 +187,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   let ready = false;
   let servingSince: number | undefined;
   let draining = false;
+  const discovery = new Discovery();
+  let selection: ((namespaces: readonly string[]) => void) | undefined;
   let converged: ((ms: number) => void) | undefined;
   const ads = await startAdsServer({
     ...(options.plaintext && { plaintext: options.plaintext }),
@@ -220,30 +230,43 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     ({ collection, key, error }) =>
       options.log.warn('Internal error contained: please report it', { collection, key, err: error }),
   );
-  committer.write(inputs.options.write(ONE, options.mesh));
+  const { revision } = options;
+  committer.write(inputs.options.write(ONE, { ...options.mesh, ...(revision !== undefined && { revision }) }));
+  const writer = new ObjectWriter({
+    source: options.mesh.clusterId,
+    revision: options.revision,
+    inputs,
+    credentials,
+    peers,
+    generations,
+    endpoints,
+    write: (write) => committer.write(write),
+  });
+  const writerOf = (id: string): ObjectSink =>
+    new ObjectWriter({
+      source: id,
+      isRemote: true,
+      revision: options.revision,
+      inputs,
+      // Credentials and configuration are those of the own cluster.
+      ...{ credentials: { found: nothing }, peers: { changed: nothing }, generations: { changed: nothing } },
+      endpoints: { changed: nothing, listed: (_, deliver) => deliver(), caughtUp: nothing },
+      write: (write) => committer.write(write),
+    });
   return {
     mesh,
     committer,
-    objects: new ObjectWriter({
-      source: options.mesh.clusterId,
-      revision: options.revision,
-      inputs,
-      credentials,
-      peers,
-      generations,
-      endpoints,
-      write: (write) => committer.write(write),
+    objects: new NamespaceFilter({
+      discovery,
+      sink: writer,
+      own: { rootNamespace: options.mesh.rootNamespace, namespace: options.namespace },
+      changed: (namespaces) => selection?.(namespaces),
     }),
-    clusterSink: (id) =>
-      new ObjectWriter({
-        source: id,
-        revision: options.revision,
-        inputs,
-        // Credentials and configuration are those of the own cluster.
-        ...{ credentials: { found: nothing }, peers: { changed: nothing }, generations: { changed: nothing } },
-        endpoints: { changed: nothing, listed: (_, deliver) => deliver(), caughtUp: nothing },
-        write: (write) => committer.write(write),
-      }),
+    writer,
+    onSelection(observer) {
+      selection = observer;
+    },
+    clusterSink: (id) => new NamespaceFilter({ discovery, sink: writerOf(id) }),
     serveCluster: (id, isServed) => committer.write(inputs.remoteClusters.write(id, isServed ? { id } : undefined)),
     credentials,
     ads,

@@ -61,3 +61,16 @@ function confirmed(parts: Group<HeldPart> | undefined): readonly LostEndpoint[] 
 }
 
 const idOf = ({ address, since }: LostEndpoint): string => `${address} ${since}`;
+
+/** Endpoints that an Event names. */
+const NAMED = 10;
+
+/** What an Event of the Service says. */
+export function heldReport({ namespace, name, uid, endpoints }: HeldService) {
+  const { since, until } = endpoints.reduce((a, b) => (a.since < b.since ? b : a));
+  const named = endpoints.slice(0, NAMED).map(({ address, pod }) => `${address} (Pod ${pod.name})`);
+  const more = endpoints.length > NAMED ? ', ...' : '';
+  const message = `${endpoints.length} endpoints are no longer listed, but their Pods are there and ready. They are served until ${until}, or until "fairlead release ${namespace}/${name}": ${named.join(', ')}${more}`;
+  const object = { apiVersion: 'v1', kind: 'Service', namespace, name, uid };
+  return { key: `held/${since}`, object, reason: 'EndpointsHeld', message };
+}

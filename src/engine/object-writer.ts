@@ -17,6 +17,8 @@ import { areValidMeshNetworks } from '../reconcilers/mesh-config/mesh-networks.t
 
 export interface ObjectWriterOptions {
   readonly source: string;
+  /** Another cluster, in which nothing is written: how far its objects are known concerns nobody. */
+  readonly isRemote?: true;
   /** Istio's objects with another istio.io/rev label are left to others; undefined: all are ours. */
   readonly revision: string | undefined;
   readonly inputs: Inputs;
@@ -60,7 +62,7 @@ export class ObjectWriter implements ObjectSink {
 
   /** The server's copy of an object has changed, even if only in fields that nothing follows from. */
   touched(kind: CustomKindName, { metadata: { resourceVersion = '' } }: KubernetesObject): void {
-    if (!isBefore(this.versions.get(kind) ?? '0', resourceVersion)) return;
+    if (this.options.isRemote || !isBefore(this.versions.get(kind) ?? '0', resourceVersion)) return;
     this.versions.set(kind, resourceVersion);
     this.options.write(this.options.inputs.versions.write(kind, resourceVersion));
   }
@@ -147,7 +149,7 @@ type WithStatus = KubernetesObject & {
 
 function relevant(kind: KindName, object: WithStatus): KubernetesObject {
   const { resourceVersion: _, ...metadata }: ObjectMeta = object.metadata;
-  if (!isCustom(kind)) return { ...object, metadata };
+  if (!isCustom(kind) && kind !== 'ServiceExport') return { ...object, metadata };
   const { status, ...rest } = object;
   const kept = statusOf(kind, status);
   return kept === undefined ? { ...rest, metadata } : ({ ...rest, metadata, status: kept } as KubernetesObject);

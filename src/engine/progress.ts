@@ -1,5 +1,5 @@
 import { type CustomKindName, kinds } from '../api/kinds.ts';
-import type { KubernetesObject } from '../api/object.ts';
+import { type KubernetesObject, sourceOfKey } from '../api/object.ts';
 import { isMadeFrom, NewLeaves, originKey } from '../ads/store/origins.ts';
 import type { EncodedResource } from '../ads/store/resource.ts';
 import type { Recipient, Refused } from '../ads/rollouts/recipient.ts';
@@ -7,7 +7,7 @@ import { NO_ROLLOUTS, type Rollout } from '../ads/rollouts/rollout.ts';
 import { Rollouts } from '../ads/rollouts/rollouts.ts';
 import type { Change, Draft, Input, Write } from '../cache/graph.ts';
 import type { Clock } from '../clock.ts';
-import type { Inputs } from '../mesh/inputs.ts';
+import { type Inputs, ONE } from '../mesh/inputs.ts';
 import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 import type { RolloutsOf } from '../mesh/publication.ts';
 import type { Progress, RefusedResource } from '../status/programmed.ts';
@@ -334,7 +334,8 @@ export class ProgressOfObjects {
   #keyOf({ input, key }: Write): string | undefined {
     if (this.#ofGenerations.includes(input)) return key;
     const kind = this.#kindOf.get(input);
-    return kind && generationKey(kind, key);
+    const isOwn = kind && sourceOfKey(key) === this.#options.inputs.options.get(ONE)?.clusterId;
+    return isOwn ? generationKey(kind, key) : undefined;
   }
 
   #now(): number {

@@ -2,6 +2,7 @@ import { request, type Dispatcher } from 'undici';
 import { ApiError, errorOfAnswer, errorOfTransport, isTlsFailure } from './api-error.ts';
 import { beginningOf, textOf } from './body.ts';
 import type { Credentials, PooledKubeConfig } from './credentials.ts';
+import type { Pace } from './pace.ts';
 
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
@@ -35,10 +36,16 @@ export interface KubeClientOptions {
   readonly deadline?: number;
   /** Maximum bytes in a non-streaming response. */
   readonly largest?: number;
+  /** How fast responses are read, in bytes; absent: as fast as they come. */
+  readonly pace?: Pace;
 }
 
 /** A page of 500 objects is about 10 MB; parsed, its objects take several times as much. */
 const LARGEST = 64 * 1024 * 1024;
+
+/** What a response costs at least, and a line of a watch, in bytes of the pace: small ones take time, too. */
+const LEAST_RESPONSE = 16 * 1024;
+const LEAST_LINE = 1024;
 
 /** Maximum bytes read from an error response. */
 const LARGEST_ERROR = 64 * 1024;
@@ -54,6 +61,7 @@ export class KubeClient implements KubeApi {
   private readonly timeout: number;
   private readonly deadline: number;
   private readonly largest: number;
+  private readonly pace: Pace | undefined;
 
   constructor(options: KubeClientOptions) {
     this.config = options.config;
@@ -61,6 +69,7 @@ export class KubeClient implements KubeApi {
     this.timeout = options.timeout ?? 30_000;
     this.deadline = options.deadline ?? DEADLINE;
     this.largest = options.largest ?? LARGEST;
+    this.pace = options.pace;
   }
 
   get(path: string, options: CallOptions): Promise<unknown> {
@@ -84,8 +93,8 @@ export class KubeClient implements KubeApi {
   }
 
   async stream(path: string, options: CallOptions): Promise<AsyncIterable<Uint8Array>> {
-    const answer = await this.send('GET', path, undefined, { ...options, bodyTimeout: 0 });
-    return answer.body;
+    const { body } = await this.send('GET', path, undefined, { ...options, bodyTimeout: 0 });
+    return this.pace === undefined ? body : paced(body, this.pace, options.signal);
   }
 
   /** Closes all connections, including those of streams. */
@@ -107,6 +116,8 @@ export class KubeClient implements KubeApi {
     } finally {
       clearTimeout(timer);
     }
+    await this.pace?.take(Math.max(LEAST_RESPONSE, text.length), options);
+    options.signal.throwIfAborted();
     try {
       return JSON.parse(text);
     } catch (cause) {
@@ -197,6 +208,15 @@ export class KubeClient implements KubeApi {
         cause,
       });
     }
+  }
+}
+
+async function* paced(body: AsyncIterable<Uint8Array>, pace: Pace, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  for await (const chunk of body) {
+    let lines = 0;
+    for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) lines++;
+    await pace.take(Math.max(chunk.length, lines * LEAST_LINE), { signal });
+    yield chunk;
   }
 }
 

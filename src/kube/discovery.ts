@@ -24,6 +24,17 @@ export async function isInstalled(
   return false;
 }
 
+/** The first of the versions in which the server knows the resource; undefined: in none. Rejects as {@link isInstalled}. */
+export async function installedVersion(
+  api: KubeApi,
+  type: ResourceType,
+  versions: readonly string[],
+  options: { readonly signal: AbortSignal },
+): Promise<string | undefined> {
+  for (const version of versions) if (await isInstalled(api, { ...type, version }, options)) return version;
+  return undefined;
+}
+
 /** Names of the entries in a discovery document. */
 function entries(answer: unknown, kind: string, field: string): unknown[] {
   const list = isObject(answer) && answer['kind'] === kind ? answer[field] : undefined;

@@ -35,7 +35,7 @@ const SHARE = 0.1;
 const type = { group: 'events.k8s.io', version: 'v1', plural: 'events' };
 
 /** Conditions whose change to False is an Event. */
-const noted: ReadonlySet<string> = new Set(['Accepted', 'Programmed']);
+const noted: ReadonlySet<string> = new Set(['Accepted', 'Programmed', 'Valid']);
 
 /** The API server's limit, in bytes. */
 const LONGEST_NOTE = 1024;

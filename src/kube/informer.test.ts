@@ -520,6 +520,30 @@ describe('a kind that is not installed', () => {
     expect(it.served()).toEqual({ z: 'z' });
   });
 
+  test('in the first version is read in another one, and again in the first when that is gone', async () => {
+    const it = lab();
+    const older = it.path.replace('/v1/', '/v1alpha3/');
+    it.cluster.install(older, 'VirtualService');
+    const put = (path: string, name: string) =>
+      it.cluster.apply(path, { metadata: { name, namespace: 'default' }, spec: { hosts: [name] } });
+    put(older, 'a');
+    await it.start();
+    await it.clock.advance(1_000);
+    expect(it.served()).toEqual({ a: 'a' });
+    expect(it.informer.latest('default', 'a')?.apiVersion).toBe('networking.istio.io/v1alpha3');
+    expect(it.log.messages()).toEqual([]);
+    put(older, 'b');
+    await it.clock.settle();
+    expect(it.served()).toEqual({ a: 'a', b: 'b' });
+    it.install();
+    put(it.path, 'b');
+    put(it.path, 'c');
+    it.cluster.uninstall(older);
+    await it.clock.advance(10_000);
+    expect(it.served()).toEqual({ b: 'b', c: 'c' });
+    expect(it.informer.latest('default', 'c')?.apiVersion).toBe('networking.istio.io/v1');
+  });
+
   test('is not concluded from a 404 of something that stands before the server', async () => {
     const it = await started();
     for (const watch of it.cluster.watches()) watch.mute();

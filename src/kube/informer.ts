@@ -1,51 +1,31 @@
-import { isSame } from './comparison.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import { ApiError, errorOfTransport, needsList } from './api-error.ts';
+import { errorOfTransport, needsList } from './api-error.ts';
 import { Backoff } from '../backoff.ts';
+import { type Budget, OVER_BUDGET, sizeOf } from './budget.ts';
 import type { KubeApi, Query } from './client.ts';
 import { sleep, type Clock } from '../clock.ts';
 import { deliver } from './deliver.ts';
-import { isInstalled } from './discovery.ts';
-import { Doubt } from './doubt.ts';
+import { installedVersion } from './discovery.ts';
+import { Doubt } from '../doubt.ts';
 import { isObject, type Json } from '../api/json.ts';
+import type { InformerStats } from './informer-stats.ts';
 import { list } from './list.ts';
 import type { Log } from './log.ts';
 import type { Outages } from './outages.ts';
 import { collectionPath, type ResourceType } from './paths.ts';
 import { Recovery } from './recovery.ts';
 import { isBefore } from './resource-version.ts';
+import { type InformerSink, type Shape, Told } from './told.ts';
 import { Unreadable } from './unreadable.ts';
 import { watch, type WatchEvent } from './watch.ts';
 
-/** Receives an informer's objects. All calls are synchronous. */
-export interface InformerSink {
-  /** All existing objects: called after each complete list, never with part of one. */
-  replace(objects: readonly KubernetesObject[]): void;
-  upsert(object: KubernetesObject): void;
-  delete(object: KubernetesObject): void;
-  /**
-   * The server's copy of an object changed or was deleted, even if only in fields that `same` ignores:
-   * {@link Informer.latest} has it. Omit if {@link Informer.latest} is not used.
-   */
-  touched?(object: KubernetesObject): void;
-  /** The watch has a bookmark: the sink was told everything that the server had sent so far. */
-  caughtUp?(): void;
-  /** A request failed, and is tried again. */
-  failed?(error: ApiError): void;
-}
-
-/** Which parts of an object are kept, and which of these matter. */
-export interface Shape {
-  /** Must not throw for an object that the API server accepted. */
-  trim(raw: Json): KubernetesObject;
-  /** Whether the two are equal in everything that the sink is told about. */
-  same(a: KubernetesObject, b: KubernetesObject): boolean;
-}
+export type { InformerSink, Shape } from './told.ts';
 
 export interface InformerOptions {
   /** For logs: a kind or a resource id. */
   readonly name: string;
-  readonly type: ResourceType;
+  /** `versions`: what is read if there is no such version; absent: nothing else. */
+  readonly type: ResourceType & { readonly versions?: readonly string[] };
   /** Absent: all. */
   readonly namespace?: string;
   readonly query?: Query;
@@ -63,28 +43,18 @@ export interface InformerOptions {
   /** Absent: alone. */
   readonly recovery?: Recovery;
   readonly pageSize?: number;
+  /** Maximum bytes of an event. */
+  readonly longestEvent?: number;
+  /** For what is kept; absent: any amount. */
+  readonly budget?: Budget;
   /** Milliseconds without a byte after which a watch counts as dead. */
   readonly idle?: number;
   /** Longest delay between two attempts, in milliseconds. */
   readonly maxDelay?: number;
 }
 
-export interface InformerStats {
-  readonly synced: boolean;
-  /** Why the last request failed, e.g. `403 Forbidden`; absent if the server has been reached since. */
-  readonly trouble?: string;
-  readonly installed: boolean;
-  readonly objects: number;
-  /** Objects that the last list lacks, and that are kept until another one agrees. */
-  readonly doubted: number;
-  readonly lists: number;
-  readonly watches: number;
-  readonly events: number;
-  readonly errors: number;
-  readonly malformed: number;
-  /** Since the server last sent anything; up to a minute if nothing happens. */
-  readonly stalenessSeconds: number;
-}
+/** Between two attempts to read more than fits into the budget. Milliseconds. */
+const OVER_BUDGET_DELAY = 60_000;
 
 /** A watch has caught up once it has been open for this long, in milliseconds. */
 const CATCH_UP = 200;
@@ -96,7 +66,8 @@ const CATCH_UP = 200;
  */
 export class Informer {
   private readonly options: InformerOptions;
-  private readonly path: string;
+  /** In the version that the server has. */
+  private type: ResourceType;
   private readonly recovery: Recovery;
   private readonly backoff: Backoff;
   private readonly missing: Backoff;
@@ -108,10 +79,7 @@ export class Informer {
    */
   private pageSize: number;
   private readonly fullPage: number;
-  /** What the sink was told. */
-  private told = new Map<string, KubernetesObject>();
-  /** Newer copies that differ from what the sink was told only in fields that `same` ignores. */
-  private newer = new Map<string, KubernetesObject>();
+  private readonly told: Told;
   private readonly doubt: Doubt;
   /** The resourceVersion to resume from; undefined: list first. */
   private version: string | undefined;
@@ -128,10 +96,18 @@ export class Informer {
   constructor(options: InformerOptions) {
     const { clock, random, maxDelay = 10_000, pageSize = 500 } = options;
     this.options = options;
-    this.path = collectionPath(options.type, options.namespace);
+    this.type = options.type;
     this.recovery = options.recovery ?? new Recovery({ clock, random, hold: () => () => undefined });
     this.unreadable = new Unreadable(options);
-    this.doubt = new Doubt(options);
+    this.doubt = new Doubt({
+      ...options,
+      onDoubt: (counts) =>
+        options.log.warn('Most objects vanished, keeping them until another list agrees', {
+          kind: options.name,
+          ...counts,
+        }),
+    });
+    this.told = new Told({ ...options, ration: options.budget?.ration() });
     this.backoff = new Backoff({ base: 200, cap: maxDelay, random });
     this.missing = new Backoff({ base: 1_000, cap: maxDelay, random });
     this.expired = new Backoff({ base: 100, cap: maxDelay, random });
@@ -141,8 +117,7 @@ export class Informer {
 
   /** The latest copy of the object from the server. */
   latest(namespace: string, name: string): KubernetesObject | undefined {
-    const key = `${namespace}/${name}`;
-    return this.newer.get(key) ?? this.told.get(key);
+    return this.told.latest(`${namespace}/${name}`);
   }
 
   stats(): InformerStats {
@@ -151,7 +126,7 @@ export class Informer {
       malformed: this.unreadable.count,
       synced: this.synced,
       installed: this.isInstalled,
-      objects: this.told.size,
+      objects: this.told.all.size,
       doubted: this.doubt.kept,
       ...(this.trouble !== undefined && { trouble: this.trouble }),
       stalenessSeconds: Math.max(0, (this.options.clock.now() - this.heardAt) / 1000),
@@ -159,6 +134,10 @@ export class Informer {
   }
 
   async run({ signal }: { readonly signal: AbortSignal }): Promise<void> {
+    await this.follow(signal).finally(() => this.told.release());
+  }
+
+  private async follow(signal: AbortSignal): Promise<void> {
     const { clock, outages, name } = this.options;
     while (!signal.aborted) {
       try {
@@ -169,8 +148,18 @@ export class Informer {
         const error = errorOfTransport(cause);
         this.counts.errors++;
         this.trouble = error.code === 0 ? error.reason : `${error.code} ${error.reason}`;
-        if (error.code === 404 && !(await this.confirmInstalled(signal))) {
-          await sleep(clock, this.missing.next(), { signal });
+        if (error.code === 404) {
+          const found = await this.confirmInstalled(signal);
+          if (found !== 'installed') {
+            await sleep(clock, (found === 'missing' ? this.missing : this.expired).next(), { signal });
+            continue;
+          }
+        }
+        if (error.reason === OVER_BUDGET) {
+          // What was known stays. Reading it all again and again would cost others, too.
+          this.version = undefined;
+          outages.begin(name, error);
+          await sleep(clock, OVER_BUDGET_DELAY, { signal });
           continue;
         }
         if (this.version !== undefined && needsList(error)) {
@@ -189,14 +178,18 @@ export class Informer {
   private async list(signal: AbortSignal): Promise<void> {
     const { api, query, log, name } = this.options;
     let found = new Map<string, KubernetesObject>();
-    const { pageSize: pageSizeBefore } = this;
+    let bytes = 0;
+    const { pageSize: pageSizeBefore, told } = this;
     const version = await list({
       api,
-      path: this.path,
+      path: collectionPath(this.type, this.options.namespace),
       ...(query === undefined ? {} : { query }),
       pageSize: pageSizeBefore,
       signal,
-      onRestart: () => (found = new Map()),
+      onRestart() {
+        found = new Map();
+        bytes = 0;
+      },
       onSmaller: (pageSize) => {
         this.pageSize = pageSize;
         this.heard();
@@ -206,9 +199,14 @@ export class Informer {
         this.heard();
         const key = keyOf(item);
         // An unreadable item stays as it was.
-        const object = this.read(item) ?? (key === undefined ? undefined : this.latestOf(key));
-        if (key !== undefined && object !== undefined) found.set(key, object);
+        const object = this.read(item) ?? (key === undefined ? undefined : told.latest(key));
+        if (key === undefined || object === undefined) return;
+        if (this.options.budget !== undefined) told.reading((bytes += sizeOf(object)));
+        found.set(key, object);
       },
+    }).catch((error: unknown) => {
+      told.dropped();
+      throw error;
     });
     if (this.pageSize === pageSizeBefore) this.pageSize = Math.min(2 * pageSizeBefore, this.fullPage);
     this.counts.lists++;
@@ -217,7 +215,7 @@ export class Informer {
     if (!this.isInstalled) log.info('Kind is now installed', { kind: name });
     this.isInstalled = true;
     this.missing.reset();
-    this.swap(this.doubt.complete(found, this.told));
+    told.swap(this.doubt.complete(found, told.all));
     this.version = version;
     this.sync();
   }
@@ -238,11 +236,12 @@ export class Informer {
     const end = await watch({
       api,
       clock,
-      path: this.path,
+      path: collectionPath(this.type, this.options.namespace),
       ...(query === undefined ? {} : { query }),
       resourceVersion: from,
       timeoutSeconds: Math.round(300 + 300 * random()),
       idle,
+      longestEvent: this.options.longestEvent,
       signal: AbortSignal.any([signal, again.signal]),
       onOpen: () => {
         this.heard();
@@ -272,28 +271,37 @@ export class Informer {
    */
   private async checkVersion(from: string, signal: AbortSignal): Promise<void> {
     const { api, query } = this.options;
-    const page = await api.get(this.path, { query: { ...query, limit: 1 }, signal });
+    const page = await api.get(collectionPath(this.type, this.options.namespace), {
+      query: { ...query, limit: 1 },
+      signal,
+    });
     this.heard();
     const metadata = isObject(page) && isObject(page['metadata']) ? page['metadata'] : {};
     const version = metadata['resourceVersion'];
     if (this.version === from && typeof version === 'string' && isBefore(version, from)) this.version = undefined;
   }
 
-  private async confirmInstalled(signal: AbortSignal): Promise<boolean> {
+  private async confirmInstalled(signal: AbortSignal): Promise<'installed' | 'in another version' | 'missing'> {
     const { api, type, log, name, outages } = this.options;
+    let version: string | undefined;
     try {
-      if (await isInstalled(api, type, { signal })) return true;
+      version = await installedVersion(api, type, type.versions ?? [type.version], { signal });
     } catch {
-      return true;
+      return 'installed';
     }
+    if (version === this.type.version) return 'installed';
+    this.type = { ...type, version: version ?? type.version };
+    this.version = undefined;
+    if (version !== undefined) return 'in another version';
     outages.end(name);
     this.heard();
     if (this.isInstalled) log.info('Kind is not installed, checking for it periodically', { kind: name });
     this.isInstalled = false;
     this.version = undefined;
-    if (!this.synced || this.told.size > 0) this.swap(this.doubt.complete(new Map(), this.told));
+    const { told } = this;
+    if (!this.synced || told.all.size > 0) told.swap(this.doubt.complete(new Map(), told.all));
     this.sync();
-    return false;
+    return 'missing';
   }
 
   private apply(event: WatchEvent): void {
@@ -307,65 +315,17 @@ export class Informer {
   }
 
   private change(type: 'ADDED' | 'MODIFIED' | 'DELETED', raw: Json): void {
-    const { sink, shape } = this.options;
     const key = keyOf(raw);
     if (key === undefined) return this.unreadable.add(raw);
-    const before = this.told.get(key);
-    if (type === 'DELETED') {
-      if (before === undefined) return;
-      deliver(() => sink.delete(before));
-      this.told.delete(key);
-      this.newer.delete(key);
-      deliver(() => sink.touched?.(before));
-      return;
-    }
+    if (type === 'DELETED') return this.told.delete(key);
     const object = this.read(raw);
-    if (object === undefined) return;
-    if (
-      before !== undefined &&
-      before.metadata.uid === object.metadata.uid &&
-      isSame(() => shape.same(before, object))
-    ) {
-      if (sink.touched === undefined) return;
-      this.newer.set(key, object);
-      deliver(() => sink.touched?.(object));
-      return;
-    }
-    deliver(() => {
-      if (before !== undefined && before.metadata.uid !== object.metadata.uid) sink.delete(before);
-      sink.upsert(object);
-    });
-    this.told.set(key, object);
-    this.newer.delete(key);
-    deliver(() => sink.touched?.(object));
-  }
-
-  private swap(found: Map<string, KubernetesObject>): void {
-    const { sink, shape } = this.options;
-    const newer = new Map<string, KubernetesObject>();
-    const touched = [...this.told].flatMap(([key, object]) => (found.has(key) ? [] : [object]));
-    for (const [key, object] of found) {
-      const before = this.told.get(key);
-      if (before === undefined) continue;
-      touched.push(object);
-      if (before.metadata.uid !== object.metadata.uid || !isSame(() => shape.same(before, object))) continue;
-      found.set(key, before);
-      if (sink.touched !== undefined) newer.set(key, object);
-    }
-    deliver(() => sink.replace([...found.values()]));
-    this.told = found;
-    this.newer = newer;
-    deliver(() => touched.forEach((object) => sink.touched?.(object)));
-  }
-
-  private latestOf(key: string): KubernetesObject | undefined {
-    return this.newer.get(key) ?? this.told.get(key);
+    if (object !== undefined) this.told.upsert(key, object);
   }
 
   private read(raw: unknown): KubernetesObject | undefined {
     if (isObject(raw) && keyOf(raw) !== undefined) {
       try {
-        return this.options.shape.trim(raw);
+        return this.options.shape.trim(raw, this.type.version);
       } catch {
         // Counted below: one unreadable object deserves no more.
       }

@@ -1,12 +1,17 @@
 import { ApiError } from './api-error.ts';
 
 /** No event of an API server comes close: etcd refuses objects over 1.5 MB. */
-const longest = 64 * 1024 * 1024;
+const LONGEST = 64 * 1024 * 1024;
 
 /** Splits a byte stream at newlines. An incomplete last line waits for the rest, and is lost if the stream ends. */
 export class LineSplitter {
+  private readonly longest: number;
   private pending: Uint8Array[] = [];
   private size = 0;
+
+  constructor(longest = LONGEST) {
+    this.longest = longest;
+  }
 
   push(chunk: Uint8Array): string[] {
     const lines: string[] = [];
@@ -23,7 +28,7 @@ export class LineSplitter {
       this.pending.push(chunk.subarray(start));
       this.size += chunk.length - start;
     }
-    if (this.size > longest)
+    if (this.size > this.longest)
       throw new ApiError('a line of the watch does not end', { code: 0, reason: 'LineTooLong', retryable: true });
     return lines;
   }

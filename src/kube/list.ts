@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { ApiError, isExpired } from './api-error.ts';
 import { TOO_LARGE } from './body.ts';
 import type { KubeApi, Query } from './client.ts';
@@ -16,6 +17,9 @@ export interface ListOptions {
   /** A page was too large to be read; the list continues with pages of this size. */
   readonly onSmaller: (pageSize: number) => void;
 }
+
+/** Others get a turn after so many. */
+const ITEMS_AT_ONCE = 1_000;
 
 /** Per list. Millions of objects take fewer. */
 const MOST_PAGES = 10_000;
@@ -56,7 +60,11 @@ export async function list(options: ListOptions): Promise<string> {
     // Items of built-in kinds do not carry their own kind.
     const { apiVersion, kind } = page as Json;
     const type = { apiVersion, kind: typeof kind === 'string' ? kind.replace(/List$/, '') : kind };
-    for (const item of items) onItem(isObject(item) && item['kind'] === undefined ? { ...type, ...item } : item);
+    for (const [i, item] of items.entries()) {
+      onItem(isObject(item) && item['kind'] === undefined ? { ...type, ...item } : item);
+      // The server may ignore the limit.
+      if (i % ITEMS_AT_ONCE === ITEMS_AT_ONCE - 1) await setImmediate();
+    }
     token = typeof metadata['continue'] === 'string' ? metadata['continue'] : '';
     if (token === '') return version;
     if (tokens.has(token) || tokens.size === MOST_PAGES)

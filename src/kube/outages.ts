@@ -1,5 +1,6 @@
 import type { ApiError } from './api-error.ts';
 import { TOO_LARGE } from './body.ts';
+import { OVER_BUDGET } from './budget.ts';
 import type { Clock } from '../clock.ts';
 import type { Log } from './log.ts';
 
@@ -92,6 +93,7 @@ function troubleOf({ code, reason }: ApiError): string {
   if (reason === 'NoCredentials') return 'credentials unreadable';
   if (reason === 'Garbled') return 'sending invalid events';
   if (reason === TOO_LARGE) return 'sending responses that are too long';
+  if (reason === OVER_BUDGET) return 'sending more objects than there is room for';
   if (reason === 'SinkFailed') return 'sending objects that Fairlead fails to process';
   if (code === 0) return 'unreachable';
   if (code === 401) return 'refusing the credentials';

@@ -154,6 +154,27 @@ describe('a leader', () => {
     });
   });
 
+  test('leaves conditions of its types to who else writes them, if it knows its own by how they begin', async () => {
+    const condition = (message: string) => ({ type: 'Accepted', status: 'False', reason: 'Theirs', message });
+    await lab.stop();
+    await begin(['a', 'b'], { types: [] });
+    lab.put('a', 'a', { status: { conditions: [condition('of another program')] } });
+    lab.put('b', 'b', { status: { conditions: [condition('Ours: old')] } });
+    await lab.clock.settle();
+    lab.lead();
+    for (const name of ['a', 'b']) {
+      const desired = lab.desired(name, 'Ours: new');
+      const more: DesiredCondition = { ...desired.conditions[0]!, type: 'ResolvedRefs' };
+      lab.writer.set(name, { ...desired, signature: 'Ours: ', conditions: [...desired.conditions, more] });
+    }
+    await lab.clock.advance(1_000);
+    expect(lab.messages('a', 'b')).toEqual(['of another program', 'Ours: new']);
+    expect(lab.conditions('a')).toHaveLength(2);
+    lab.writes();
+    await lab.clock.advance(60_000);
+    expect(lab.writes()).toEqual([]);
+  });
+
   test('writes over who removed its conditions, and ever more slowly over who keeps doing so', async () => {
     lab.lead();
     lab.set('a', 'fine');

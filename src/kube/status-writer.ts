@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { kinds, type KindName } from '../api/kinds.ts';
+import { kinds, type Kind, type KindName } from '../api/kinds.ts';
 import { revisionOf, type KubernetesObject } from '../api/object.ts';
 import { ApiError, errorOfTransport, isRefused } from './api-error.ts';
 import { Backoff } from '../backoff.ts';
@@ -8,7 +8,7 @@ import { isSame } from './comparison.ts';
 import type { Clock } from '../clock.ts';
 import { type DesiredCondition, mergeConditions } from './conditions.ts';
 import { DueWrites } from './due-writes.ts';
-import { isObject, type Json } from '../api/json.ts';
+import { isObject, type Json, textOf } from '../api/json.ts';
 import type { Log } from './log.ts';
 import { Outages } from './outages.ts';
 import { objectPath } from './paths.ts';
@@ -23,6 +23,8 @@ export interface DesiredStatus {
   /** Generation that they were computed from: they are not written to a newer one, which will get its own. */
   readonly generation: number;
   readonly conditions: readonly DesiredCondition[];
+  /** Conditions of these types are of other programs, and stay, if their message does not begin like this. Absent: none. */
+  readonly signature?: string;
   /** Of a ServiceEntry: its automatic addresses. Absent: they are not ours. */
   readonly addresses?: readonly { readonly value: string; readonly host: string }[];
 }
@@ -31,7 +33,7 @@ export interface StatusWriterOptions {
   readonly api: KubeApi;
   /** The latest copy of the object from the server. */
   readonly latest: (kind: KindName, namespace: string, name: string) => KubernetesObject | undefined;
-  /** Condition types that are ours alone: undesired ones are removed. */
+  /** Condition types of our own kinds that are ours alone: undesired ones are removed. */
   readonly types: readonly string[];
   /** Called after a status was written, with the new status and the previous conditions. */
   readonly onWritten?: (status: DesiredStatus, before: unknown) => void;
@@ -68,6 +70,8 @@ interface Plan {
   /** Until it fires, the object's status is ours to write. */
   readonly term: AbortSignal;
   readonly before: unknown;
+  /** Those that are written, if they differ. */
+  readonly conditions: readonly DesiredCondition[];
   /** What the status is then. */
   readonly expected: Json;
   readonly body: {
@@ -238,8 +242,9 @@ export class StatusWriter {
       .date()
       .toISOString()
       .replace(/\.\d+Z$/, 'Z');
-    const conditions = mergeConditions(there['conditions'], entry.desired.conditions, this.options.types, now);
-    const { addresses = [] } = entry.desired;
+    const { addresses = [], signature } = entry.desired;
+    const own = entry.desired.conditions.filter((each) => !isOfOthers(there['conditions'], each, signature));
+    const conditions = mergeConditions(there['conditions'], own, type.custom ? this.options.types : [], now);
     const hasAddresses =
       entry.desired.addresses === undefined || isSame(() => isDeepStrictEqual(there['addresses'] ?? [], addresses));
     if (conditions === undefined && hasAddresses) return undefined;
@@ -252,22 +257,27 @@ export class StatusWriter {
     )
       return undefined;
     return {
-      path: objectPath(type, namespace, name),
+      path: objectPath({ ...type, version: versionRead(latest, type) }, namespace, name),
       term,
       before: there['conditions'],
+      conditions: own,
       expected: { ...there, ...status },
       body: { metadata: { resourceVersion: versionOf(object) }, status },
     };
   }
 
-  private async write(key: string, entry: Entry, { path, body, expected, before, term }: Plan): Promise<void> {
+  private async write(
+    key: string,
+    entry: Entry,
+    { path, body, expected, before, conditions, term }: Plan,
+  ): Promise<void> {
     const { api } = this.options;
     const { desired } = entry;
     try {
       const answer = compared(await api.patch(`${path}/status`, body, { signal: term }));
       this.counts.writes++;
       this.outages.end(idOf(desired));
-      this.options.onWritten?.(desired, before);
+      this.options.onWritten?.({ ...desired, conditions }, before);
       entry.fresh = answer;
       entry.written = desired;
       const kept = answer && statusOf(answer);
@@ -341,6 +351,18 @@ function idOf({ kind, namespace, name }: DesiredStatus): string {
 function statusOf(object: KubernetesObject & { readonly status?: unknown }): Json {
   const { conditions, addresses } = isObject(object.status) ? object.status : {};
   return { ...(conditions !== undefined && { conditions }), ...(addresses !== undefined && { addresses }) };
+}
+
+/** Another program writes conditions of the same type: this one is left to it. */
+function isOfOthers(conditions: unknown, { type }: DesiredCondition, signature: string | undefined): boolean {
+  if (signature === undefined || !Array.isArray(conditions)) return false;
+  const there: unknown = conditions.find((condition) => isObject(condition) && condition['type'] === type);
+  return isObject(there) && !textOf(there['message']).startsWith(signature);
+}
+
+/** The version in which the API server has it. */
+function versionRead({ apiVersion }: KubernetesObject, { group, versions, version }: Kind): string {
+  return versions.find((each) => apiVersion === `${group}/${each}`) ?? version;
 }
 
 /** A version that nobody can overtake would hide every later copy. */

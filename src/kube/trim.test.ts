@@ -26,6 +26,47 @@ const noise = {
 const lastApplied = { 'kubectl.kubernetes.io/last-applied-configuration': '{}' };
 
 describe('of each kind is kept what the model reads', () => {
+  test('ServiceExport', () => {
+    const kept = { name: 'a', namespace: 'shop', uid: 'u', generation: 2, creationTimestamp: '2026-01-01T00:00:00Z' };
+    const labels = { 'istio.io/rev': 'blue', app: 'a' };
+    const conditions = [{ type: 'Ready', status: 'True' }];
+    check(
+      'ServiceExport',
+      {
+        metadata: { ...noise, ...kept, labels, annotations: lastApplied },
+        spec: { exportedLabels: {} },
+        status: { conditions },
+      },
+      {
+        apiVersion: 'multicluster.x-k8s.io/v1beta1',
+        kind: 'ServiceExport',
+        metadata: { ...kept, resourceVersion: '17', labels: { 'istio.io/rev': 'blue' } },
+        status: { conditions },
+      },
+    );
+  });
+
+  test('ServiceImport, whatever its definition allows', () => {
+    const kept = { name: 'a', namespace: 'shop', uid: 'u', creationTimestamp: '2026-01-01T00:00:00Z' };
+    const port = { name: 'http', port: 80, protocol: 'TCP' };
+    const trimmed = (spec: unknown) =>
+      shape('ServiceImport').trim({ metadata: { ...noise, ...kept }, spec, status: {} });
+    const expected = (spec: object) => ({
+      apiVersion: 'multicluster.x-k8s.io/v1beta1',
+      kind: 'ServiceImport',
+      metadata: kept,
+      spec: { ips: [], ports: [], ...spec },
+    });
+    const all = { type: 'ClusterSetIP', ips: ['10.0.0.1'], internalTrafficPolicy: 'Local', trafficDistribution: 'x' };
+    expect(trimmed({ ...all, ports: [{ ...port, more: 1 }], sessionAffinity: 'None' })).toEqual(
+      expected({ ...all, ports: [port] }),
+    );
+    expect(trimmed({ type: 1, ips: [1, '10.0.0.1'], ports: ['x', { port: 'x' }, { name: {}, port: 80 }] })).toEqual(
+      expected({ ips: ['10.0.0.1'], ports: [{ port: 80 }] }),
+    );
+    expect(trimmed(null)).toEqual(expected({}));
+  });
+
   test('Pod', () => {
     check(
       'Pod',

@@ -16,6 +16,8 @@ const trims: Readonly<Record<KindName, Trim>> = {
   Service: trimService,
   EndpointSlice: trimEndpointSlice,
   Endpoints: trimEndpoints,
+  ServiceExport: trimServiceExport,
+  ServiceImport: trimServiceImport,
   VirtualService: trimCustom,
   DestinationRule: trimCustom,
   ServiceEntry: trimCustom,
@@ -30,11 +32,16 @@ const trims: Readonly<Record<KindName, Trim>> = {
 
 export function shapeOf(kind: Kind<KindName>, interner: Interner): Shape {
   const trim = trims[kind.name];
-  const apiVersion = kind.group === '' ? kind.version : `${kind.group}/${kind.version}`;
+  const prefix = kind.group === '' ? '' : `${kind.group}/`;
   return {
     // The informer has checked that there is a name.
-    trim: (raw) => ({ apiVersion, kind: kind.kind, ...trim(raw, interner) }) as unknown as KubernetesObject,
-    same: kind.custom ? sameForModel : deepEqual,
+    trim: (raw, version = kind.version) =>
+      ({
+        apiVersion: interner.string(`${prefix}${version}`),
+        kind: kind.kind,
+        ...trim(raw, interner),
+      }) as unknown as KubernetesObject,
+    same: kind.custom || kind.isReported === true ? sameForModel : deepEqual,
   };
 }
 
@@ -152,6 +159,7 @@ function trimService(raw: Json, interner: Interner): Json {
       ...shared(
         pick(
           object(spec),
+          ...(object(spec)['sessionAffinity'] === 'ClientIP' ? ['sessionAffinity', 'sessionAffinityConfig'] : []),
           'type',
           'clusterIP',
           'clusterIPs',
@@ -204,6 +212,43 @@ function trimEndpoints(raw: Json, interner: Interner): Json {
       ports: interner.value(objects(subset['ports']).map((p) => pick(p, 'name', 'port', 'protocol', 'appProtocol'))),
     })),
   };
+}
+
+function trimServiceExport(raw: Json, interner: Interner): Json {
+  const { metadata } = raw;
+  const { conditions } = object(raw['status']);
+  return {
+    metadata: {
+      ...meta(metadata, interner, 'uid', 'generation', 'resourceVersion', 'creationTimestamp'),
+      ...texts('labels', object(metadata)['labels'], interner, (label) => label === 'istio.io/rev'),
+    },
+    ...(Array.isArray(conditions) && { status: { conditions } }),
+  };
+}
+
+/** Not every definition says what a field is. */
+function trimServiceImport(raw: Json, interner: Interner): Json {
+  const { metadata } = raw;
+  const { ips, ports, ...spec } = object(raw['spec']);
+  return {
+    metadata: {
+      ...meta(metadata, interner, 'uid', 'creationTimestamp'),
+      ...texts('annotations', object(metadata)['annotations'], interner, isMeshAnnotation),
+    },
+    spec: {
+      ...pickTexts(spec, 'type', 'internalTrafficPolicy', 'trafficDistribution'),
+      ips: Array.isArray(ips) ? ips.filter((ip) => typeof ip === 'string') : [],
+      ports: interner.value(
+        objects(ports)
+          .filter(({ port }) => typeof port === 'number')
+          .map((port) => ({ ...pickTexts(port, 'name', 'protocol', 'appProtocol'), port: port['port'] })),
+      ),
+    },
+  };
+}
+
+function pickTexts(raw: Json, ...keys: readonly string[]): Json {
+  return Object.fromEntries(Object.entries(pick(raw, ...keys)).filter(([, value]) => typeof value === 'string'));
 }
 
 function meta(raw: unknown, interner: Interner, ...more: (keyof ObjectMeta)[]): Json {

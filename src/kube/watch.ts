@@ -20,6 +20,8 @@ export interface WatchOptions {
   readonly timeoutSeconds: number;
   /** Milliseconds without a byte after which the connection counts as dead. Bookmarks come about every minute. */
   readonly idle: number;
+  /** Maximum bytes of an event. */
+  readonly longestEvent?: number | undefined;
   readonly signal: AbortSignal;
   /** Called when the server has accepted the watch. */
   readonly onOpen: () => void;
@@ -55,7 +57,7 @@ export async function watch(options: WatchOptions): Promise<'ended' | 'silent' |
       signal: AbortSignal.any([signal, silence.signal]),
     });
     onOpen();
-    const splitter = new LineSplitter();
+    const splitter = new LineSplitter(options.longestEvent);
     for await (const chunk of bytes) {
       if (signal.aborted) return 'aborted';
       heard = clock.now();

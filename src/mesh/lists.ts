@@ -7,6 +7,9 @@ export const grpcServerList = (stream: string): string => `grpc|${stream}`;
 /** The list of the resources that a router gets from Gateways. */
 export const gatewayList = (router: string): string => `gateway|${router}`;
 
+/** The list of the clusters named for SNI that routers get with another list: of a view, or of a shard of one. */
+export const sniList = (of: string): string => `SNI|${of}`;
+
 /** The list of the Secrets that proxies with a service account may have. */
 export const secretList = (account: string): string => `secrets|${account}`;
 
@@ -23,6 +26,7 @@ export const namesList = (of: string): string => `names|${of}`;
 export const qualifiers = {
   locality: (locality: string): string => `locality ${locality}`,
   topology: (key: string): string => `topology ${key}`,
-  /** Network and locality. */
+  cluster: (cluster: string): string => `cluster ${cluster}`,
+  /** Network, cluster and locality. */
   sight: (key: string): string => `sight ${key}`,
 };

@@ -11,6 +11,8 @@ export interface Published {
   readonly members: readonly Members[];
   readonly scopes: Collection<ScopeViews>;
   readonly views: Views;
+  /** More lists and their children. */
+  readonly lists: readonly Collection<readonly string[]>[];
   readonly worlds: Worlds;
   /** For agents. Envoy does not depend on them, so nobody waits for them. */
   readonly names: readonly Members[];
@@ -34,7 +36,7 @@ const nobodyAsks: RolloutsOf = { ofChange: () => [], ofWorld: () => [], ofResour
 /** What a commit changed, in the form that the ADS store takes. */
 export function publicationOf(
   draft: Draft,
-  { members, scopes, views, worlds, names, nameLists }: Published,
+  { members, scopes, views, lists, worlds, names, nameLists }: Published,
   of: RolloutsOf = nobodyAsks,
 ): Publication {
   return {
@@ -44,9 +46,11 @@ export function publicationOf(
     ],
     lists: [
       ...Array.from(draft.changes(scopes), (change) => listChange(change, change.after && listsOf(change.after), of)),
-      ...Array.from(draft.changes(views.viewLists), (change) => listChange(change, change.after, of)),
-      ...nameLists.flatMap((lists) =>
-        Array.from(draft.changes(lists), (change) => listChange(change, change.after, nobodyAsks)),
+      ...[views.viewLists, ...lists].flatMap((collection) =>
+        Array.from(draft.changes(collection), (change) => listChange(change, change.after, of)),
+      ),
+      ...nameLists.flatMap((collection) =>
+        Array.from(draft.changes(collection), (change) => listChange(change, change.after, nobodyAsks)),
       ),
     ],
     worlds: Array.from(draft.changes(worlds), (change) => worldChange(change, of)),

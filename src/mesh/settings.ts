@@ -52,7 +52,8 @@ export function declareSettings(graph: Graph, inputs: Inputs): Settings {
       problems: problems.map((problem) => inConfigMap(problem, map, key)),
     });
   });
-  const section = <K extends keyof MeshConfig>(name: K) =>
+  // Discovery selectors are read where objects come in.
+  const section = <K extends Exclude<keyof MeshConfig, 'discoverySelectors'>>(name: K) =>
     graph.derive(`meshConfig.${name}`, parsed, (key, { config }, _, emit: Emit<MeshConfig[K]>) =>
       emit(key, config[name]),
     );

@@ -1,5 +1,6 @@
 import { type Endpoint, type EndpointSummary, isDraining } from './endpoint.ts';
 import { type Labels, selects } from './labels.ts';
+import { type MtlsUse, usesMtls } from './policy-resolution.ts';
 import { type MeshService, type ServicePort, isDns } from './service.ts';
 
 /**
@@ -16,6 +17,11 @@ export function dnsEndpointsOf(
       selects(subsetLabels, endpoint.labels) &&
       !isDraining(endpoint),
   );
+}
+
+/** Those that take connections with mutual TLS. */
+export function withMtls(endpoints: readonly Endpoint[], use: MtlsUse): readonly Endpoint[] {
+  return endpoints.filter((endpoint) => endpoint.tlsMode === 'istio' && usesMtls(endpoint, use));
 }
 
 /** Whether a service port has a cluster: a cluster for which Envoy would have nothing to resolve is left out. */

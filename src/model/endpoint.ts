@@ -25,6 +25,8 @@ export interface Endpoint {
   readonly locality: string;
   readonly network: string;
   readonly cluster: string;
+  /** It is in another cluster of a ClusterMesh. */
+  readonly viaClusterMesh?: true;
   /** SPIFFE ID; empty without a service account. */
   readonly identity: string;
   /** `istio` if the peer's proxy terminates mutual TLS, otherwise `disabled`. */

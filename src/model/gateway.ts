@@ -141,6 +141,8 @@ export function isSecure({ serves, httpsRedirect }: GatewayServer): boolean {
 export interface SettledGatewayListener extends Pick<MergedListener, 'name' | 'address' | 'port'> {
   /** Empty if no server has anything to serve, such as a TCP server without a route. */
   readonly chains: readonly GatewayChain[];
+  /** The Gateways of servers with AUTO_PASSTHROUGH, whose chains ({@link SniChain}) come in addition. */
+  readonly forwardsFor: readonly ObjectRef[];
 }
 
 /** The connections for some server names, or for any. */
@@ -161,4 +163,10 @@ export interface GatewayChain {
     | { readonly kind: 'l4'; readonly target: L4Target };
   /** The Gateway, and the objects that decide where its connections go. */
   readonly origins: readonly ObjectRef[];
+}
+
+/** Where a server with AUTO_PASSTHROUGH forwards the connections with a server name. */
+export interface SniChain {
+  readonly serverName: string;
+  readonly target: L4Target;
 }

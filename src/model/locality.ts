@@ -122,8 +122,9 @@ export function sightOf({
   return { network, ...(ipFamily && { ipFamily }), ...(requestedNetworks && { requestedNetworks }) };
 }
 
-/** The same for proxies that see endpoints of all networks and localities alike. */
-export const sightKey = (topology: Topology): string => JSON.stringify([sightOf(topology), topology.locality]);
+/** The same for proxies that see endpoints of all networks, clusters and localities alike. */
+export const sightKey = (topology: Topology): string =>
+  JSON.stringify([sightOf(topology), topology.cluster, topology.locality]);
 
 /** The labels of a gateway, as priorities by label see it. */
 export function labelsOfGateway(cluster: string, network: string): Labels {

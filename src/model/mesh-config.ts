@@ -1,4 +1,5 @@
 import type { Authorizer } from './authorization.ts';
+import type { NamespaceSelector } from './namespace-selector.ts';
 import type { LocalityLbSetting, TrafficPolicy } from './traffic-policy.ts';
 
 /**
@@ -11,6 +12,8 @@ export interface MeshConfig {
   readonly routes: RouteSettings;
   readonly listeners: ListenerSettings;
   readonly security: SecuritySettings;
+  /** Which namespaces are of the mesh: none means all. Source: discoverySelectors. */
+  readonly discoverySelectors: readonly NamespaceSelector[];
 }
 
 export interface SecuritySettings {

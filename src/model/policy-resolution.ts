@@ -58,6 +58,11 @@ export function hashKeyOf(
 /** `auto`: those on which no PeerAuthentication has turned it off. */
 export type MtlsUse = 'never' | 'auto' | 'always';
 
+/** Whether connections to an endpoint use mutual TLS, if its proxy supports that. */
+export function usesMtls({ disablesMtls = false }: { readonly disablesMtls?: boolean }, use: MtlsUse): boolean {
+  return use === 'always' || (use === 'auto' && !disablesMtls);
+}
+
 /**
  * Which of the endpoints that support mutual TLS are marked for it. Unlike clusters, endpoints inherit the host's mode if
  * the port settings name none.

@@ -40,10 +40,12 @@ export interface MetricSources {
     readonly pending: number;
   };
   readonly leader?: () => boolean;
-  readonly remoteClusters?: {
+  readonly otherClusters?: {
     /** `syncStatus`: in the words of Istio. */
-    readonly reports: () => readonly { readonly id: string; readonly syncStatus: string }[];
+    readonly reports: () => readonly { readonly id: string; readonly syncStatus: string; readonly phase: string }[];
     readonly syncTimeouts: () => number;
+    /** Secrets or files that name clusters, by what happened to them. */
+    readonly events: () => Readonly<Record<string, number>>;
   };
   readonly files?: () => Iterable<{ readonly severity: string }>;
   readonly webhooks?: () => WebhookFigures;

@@ -163,17 +163,30 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     Object.entries(inboundUpdates(deliveries())).map(([type, count]) => [{ type }, count]),
   );
 
-  const { remoteClusters: clusters } = sources;
+  const { otherClusters: clusters } = sources;
   if (clusters !== undefined) {
+    const named = (): ReturnType<typeof clusters.reports> =>
+      clusters.reports().filter(({ id, phase }) => id !== '' && phase !== 'closing');
     gauges('istiod_managed_clusters', 'Clusters that objects come from.', ['cluster_type'], () => [
       [{ cluster_type: 'local' }, 1],
-      [{ cluster_type: 'remote' }, clusters.reports().length],
+      [{ cluster_type: 'remote' }, named().filter(({ phase }) => phase !== 'refused').length],
     ]);
     gauges(
       'istiod_remote_cluster_sync_status',
-      'Remote clusters, by what is known of them. /debug/clusterz says why.',
-      ['cluster_id', 'status'],
-      () => clusters.reports().map(({ id, syncStatus }) => [{ cluster_id: id, status: syncStatus }, 1]),
+      'Whether a remote cluster is in this state: 1 or 0. /debug/clusterz says why.',
+      ['cluster', 'cluster_type', 'status'],
+      () =>
+        named().flatMap(({ id, syncStatus }) =>
+          ['synced', 'syncing', 'timeout', 'closed'].map(
+            (status) => [{ cluster: id, cluster_type: 'remote', status }, Number(status === syncStatus)] as const,
+          ),
+        ),
+    );
+    counters(
+      'remote_cluster_secret_events_total',
+      'Changes of Secrets, or files, that name remote clusters.',
+      ['event'],
+      () => Object.entries(clusters.events()).map(([event, count]) => [{ event }, count]),
     );
     counter(
       'remote_cluster_sync_timeouts_total',

@@ -44,7 +44,6 @@ export const unsupportedFields: readonly UnsupportedField[] = [
     note: 'Set the CAs for client certificates in tls.caCertificates.',
   })),
   { kind: 'Gateway', field: 'spec.servers[].defaultEndpoint' },
-  { kind: 'Gateway', field: 'spec.servers[].tls.mode', value: 'AUTO_PASSTHROUGH', note: 'The server is left out.' },
 ];
 
 /** The fields of an object that have no effect, as problems for its owner. */

@@ -1,3 +1,4 @@
+import type { ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import { quote } from '../api/quote.ts';
 import type { DestinationLookup } from '../model/client.ts';
@@ -22,13 +23,15 @@ export function settleGatewayListener(
 ): { readonly listener: SettledGatewayListener; readonly problems: readonly Problem[] } {
   const chains = new Chains(context);
   for (const bound of servers) chains.addServer(bound);
-  return { listener: { name, address, port, chains: chains.found }, problems: chains.problems };
+  const { found, forwardsFor, problems } = chains;
+  return { listener: { name, address, port, chains: found, forwardsFor }, problems };
 }
 
 type Content = Pick<GatewayChain, 'serves' | 'origins'>;
 
 class Chains {
   readonly found: GatewayChain[] = [];
+  readonly forwardsFor: ObjectRef[] = [];
   readonly problems: Problem[] = [];
   readonly #context: GatewayListenerContext;
   /** Envoy rejects a listener with two chains for one server name. */
@@ -60,6 +63,7 @@ class Chains {
         this.#addPassthrough(bound);
         return;
       case 'autoPassthrough':
+        this.forwardsFor.push(bound.ref);
         return;
     }
   }

@@ -50,8 +50,9 @@ function names(
   endpoints: readonly Endpoint[] = [],
   ipFamily: Family = 'v4',
   dnsCapture = true,
+  place = { cluster: 'east', network: '' },
 ) {
-  const found = namedHosts(service(of), () => endpoints, { ipFamily, dnsCapture, cluster: '' });
+  const found = namedHosts(service(of), () => endpoints, { traits: { ipFamily, dnsCapture, cluster: '' }, ...place });
   return Object.fromEntries(found.map(({ host, addresses }) => [host, addresses.join()]));
 }
 
@@ -108,6 +109,31 @@ test.each<[what: string, found: Record<string, string>, expected: Record<string,
       endpoint('10.0.0.3'),
     ]),
     { [DB]: '10.0.0.1,10.0.0.3' },
+  ],
+  [
+    'Pods of other clusters, but not of other networks',
+    names(
+      headless,
+      [
+        endpoint('10.0.0.1', { network: 'one' }),
+        endpoint('10.0.0.2', { network: 'one', cluster: 'west' }),
+        endpoint('10.0.0.3', { network: 'two', cluster: 'west' }),
+        endpoint('10.0.0.4', { cluster: 'west' }),
+      ],
+      'v4',
+      true,
+      { cluster: 'east', network: 'one' },
+    ),
+    { [DB]: '10.0.0.1,10.0.0.2,10.0.0.4' },
+  ],
+  [
+    'a name in several clusters as that of the own one',
+    names(headless, [
+      endpoint('10.0.0.1', { cluster: 'east', hostname: 'db-0' }),
+      endpoint('10.0.0.2', { cluster: 'west', hostname: 'db-0' }),
+      endpoint('10.0.0.3', { cluster: 'west', hostname: 'db-1' }),
+    ]),
+    { [DB]: '10.0.0.1,10.0.0.2,10.0.0.3', [`db-0.${DB}`]: '10.0.0.1', [`db-1.${DB}`]: '10.0.0.3' },
   ],
   ['a Service of the other family not at all', names({ addresses: ['fd00::1'] }), {}],
   ['no sockets', names(headless, [endpoint('/run/x.sock')]), {}],

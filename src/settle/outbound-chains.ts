@@ -196,7 +196,7 @@ function blackHole(port: ServicePort): L4Target {
 }
 
 /** What a rule changes about the client's connections. Settings for single ports do not apply to these. */
-function policyOf(
+export function policyOf(
   rule: DestinationRuleModel | undefined,
   subsetName: string,
 ): Pick<L4Target, 'idleTimeout' | 'maxConnectionDuration' | 'hashSourceIp' | 'tunnel'> {

@@ -1,4 +1,4 @@
-import { isObject, type Json } from '../api/json.ts';
+import type { Json } from '../api/json.ts';
 import type { FieldPath } from '../api/schema-path.ts';
 import { DocumentError } from './document-error.ts';
 import { keyOf, valueOf } from './plain-scalar.ts';
@@ -127,14 +127,3 @@ export function isMerge(key: Node): boolean {
 }
 
 const MERGE_TAG = 'tag:yaml.org,2002:merge';
-
-/** Members that are `null` are absent to the API server. */
-export function withoutNulls(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutNulls);
-  if (!isObject(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value)
-      .filter(([, member]) => member !== null)
-      .map(([key, member]) => [key, withoutNulls(member)]),
-  );
-}

@@ -52,6 +52,19 @@ withPeers(['helm'], 'the chart of gateways', () => {
     expect(named(objects, 'Service')['spec']).toMatchObject({ selector: labels });
   });
 
+  test('is the gateway of a network, which proxies of other networks find and which stays in its own', async () => {
+    const objects = await render({ networkGateway: 'east' });
+    const { metadata, spec } = named(objects, 'Service') as ChartObject & { readonly spec: Json };
+    expect(metadata.labels).toMatchObject({ 'topology.istio.io/network': 'east' });
+    expect(spec).toMatchObject({ ports: [{ port: 15021 }, { name: 'tls', port: 15443 }] });
+    expect(named(objects, 'Deployment')['spec']).toMatchObject({
+      template: {
+        metadata: { labels: { 'topology.istio.io/network': 'east' } },
+        spec: { containers: [{ env: [{ name: 'ISTIO_META_REQUESTED_NETWORK_VIEW', value: 'east' }] }] },
+      },
+    });
+  });
+
   test('becomes a router by injection, with what its values say of the proxy', async () => {
     const objects = await render({ env: { TEAM: 'edge' }, resources: { requests: { cpu: '1' } }, revision: '' });
     const { template } = named(objects, 'Deployment')['spec'] as { readonly template: Json };

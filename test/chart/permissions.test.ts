@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { kinds } from '../../src/api/kinds.ts';
+import { kinds, kindsToRead } from '../../src/api/kinds.ts';
 import { unreadResources } from '../../src/api/unread-kinds.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { NAMESPACE, configOf, deploymentOf, renderChart } from './chart.ts';
@@ -9,6 +9,24 @@ withPeers(['helm'], 'the account of the chart', () => {
   test('grants exactly the permissions that the program uses', async () => {
     const granted = permissionsOf(await renderChart(), 'fairlead', NAMESPACE).map(printPermission);
     expect(granted.sort()).toEqual([...reads(), ...writes(), ...tells('mutating', 'injection')].sort());
+  });
+
+  test('lets it read exports and imports of multi-cluster services where they are on, and say what became of exports', async () => {
+    const granted = async (values: object): Promise<string[]> => {
+      const all = permissionsOf(await renderChart(values), 'fairlead', NAMESPACE).map(printPermission);
+      return all.filter((text) => text.includes('multicluster.x-k8s.io')).sort();
+    };
+    const read = kinds
+      .filter(({ multicluster }) => multicluster === true)
+      .flatMap(({ group, plural }) => [`list ${group}/${plural}`, `watch ${group}/${plural}`]);
+    const written = kinds
+      .filter(({ isReported }) => isReported === true)
+      .flatMap(({ group, plural }) => [`get ${group}/${plural}`, `patch ${group}/${plural}/status`]);
+    expect(await granted({})).toEqual([]);
+    expect(await granted({ multiclusterServices: true })).toEqual([...read, ...written].sort());
+    expect(await granted({ multiclusterServices: true, statusWrites: false })).toEqual(read.sort());
+    const { container } = deploymentOf(await renderChart({ multiclusterServices: true }));
+    expect(configOf((container['args'] as string[]).slice(1)).mesh.multiclusterServices).toBe(true);
   });
 
   test('lets it change what tells the API server to ask, by name, and only where that is wanted', async () => {
@@ -69,7 +87,7 @@ function tells(kind: string, name: string): string[] {
 
 /** All but conditions: objects, and what the certificate authority needs. */
 function reads(): string[] {
-  const read = kinds.flatMap(({ kind, group, plural }) => {
+  const read = kindsToRead({ multiclusterServices: false }).flatMap(({ kind, group, plural }) => {
     const place = kind === 'ConfigMap' ? ` ${NAMESPACE}/istio` : '';
     return ['list', 'watch'].map((verb) => `${verb} ${group}/${plural}${place}`);
   });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
+import { generationKey } from '../../src/mesh/objects/in-force.ts';
 import { TestMesh, connectedProxy, readObjects } from '../harness/mesh.ts';
 
 const OWN = 'Kubernetes';
@@ -145,6 +146,121 @@ test('hosts of a cluster itself are not mixed with those of others', () => {
 function inSystem(object: KubernetesObject): KubernetesObject {
   return { ...object, metadata: { ...object.metadata, namespace: 'kube-system' } };
 }
+
+const entry = (name: string, address: string, labels = '{ app: db }') =>
+  readObjects(`
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: { namespace: shop, name: ${name}, labels: ${labels} }
+spec: { address: ${address}, serviceAccount: vm }
+`);
+
+const selecting = (address: string, selector: string): KubernetesObject[] =>
+  service('db', address).map((object) => ({ ...object, spec: { ...specOf(object), selector: { app: selector } } }));
+
+const specOf = (object: KubernetesObject): object => (object as KubernetesObject & { readonly spec: object }).spec;
+
+test('a Service selects WorkloadEntries of its own cluster, by its own selector; a ServiceEntry those of all', () => {
+  const mesh = meshOf('east', 'west');
+  mesh.connect(proxyIn(OWN));
+  mesh.apply([...selecting('10.0.0.1', 'db'), ...entry('one', '10.1.0.1')]);
+  mesh.apply([...selecting('10.9.0.1', 'other'), ...entry('one', '10.2.0.1')], 'east');
+  mesh.apply(entry('two', '10.3.0.1'), 'west');
+  expect(endpointsOf(mesh, `${OWN}/client`, 'db')).toEqual(['10.1.0.1']);
+  mesh.apply(entry('three', '10.2.0.3', '{ app: other }'), 'east');
+  expect(endpointsOf(mesh, `${OWN}/client`, 'db').sort()).toEqual(['10.1.0.1', '10.2.0.3']);
+  mesh.apply(
+    readObjects(`
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { namespace: shop, name: db }
+spec:
+  hosts: [db.example.com]
+  ports: [{ number: 9000, name: tcp, protocol: TCP }]
+  resolution: STATIC
+  workloadSelector: { labels: { app: db } }
+`),
+  );
+  expect(endpointsOf(mesh, `${OWN}/client`, 'db.example').sort()).toEqual(['10.1.0.1', '10.2.0.1', '10.3.0.1']);
+});
+
+test('nothing is to be written about WorkloadEntries of other clusters', () => {
+  const mesh = meshOf('east');
+  mesh.apply(entry('one', '10.1.0.1'));
+  mesh.apply(entry('two', '10.2.0.1'), 'east');
+  const of = (key: string) => mesh.mesh.verdictOf(generationKey('WorkloadEntry', key));
+  expect(of(`${OWN}/shop/one`)).toMatchObject({ name: 'one' });
+  expect(of('east/shop/two')).toBeUndefined();
+});
+
+test('a virtual machine is described by the WorkloadEntry of its own cluster', () => {
+  const mesh = meshOf('east');
+  mesh.apply(entry('vm', '10.1.0.1', '{ istio-locality: here }'));
+  mesh.apply(entry('vm', '10.1.0.1', '{ istio-locality: there }'), 'east');
+  for (const [cluster, locality] of [
+    [OWN, 'here'],
+    ['east', 'there'],
+  ] as const) {
+    mesh.connect(proxyIn(cluster, 'vm'));
+    const view = mesh.mesh.proxies.get(`${cluster}/vm`)!;
+    expect('error' in view ? view : [view.topology.cluster, view.topology.locality]).toEqual([cluster, locality]);
+  }
+});
+
+const meshConfig = (text: string, name = 'istio') =>
+  ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { namespace: 'istio-system', name },
+    data: { mesh: text },
+  }) as KubernetesObject;
+
+/** Who may serve, as clients in the own cluster are told. */
+function identitiesOf(mesh: TestMesh): string[] {
+  const found = JSON.stringify(mesh.json(`${OWN}/client`).cds).matchAll(/"exact":"spiffe:\/\/([^"]+)"/g);
+  return [...new Set(Array.from(found, ([, identity = '']) => identity))].sort();
+}
+
+test('the mesh config of another cluster says what the trust domain there is, and nothing else', () => {
+  const mesh = new TestMesh({ mesh: { revision: 'canary' } });
+  mesh.commit(['east', 'west'].map((id) => mesh.mesh.inputs.remoteClusters.write(id, { id })));
+  mesh.connect({ ...proxyIn(OWN), metadata: { NAMESPACE: 'shop', CLUSTER_ID: OWN, ISTIO_VERSION: '1.30.0' } });
+  mesh.apply([meshConfig('{ trustDomain: own.example, trustDomainAliases: [old.example] }')]);
+  for (const [cluster, address] of [
+    [OWN, '10.1.0.7'],
+    ['east', '10.2.0.7'],
+    ['west', '10.3.0.7'],
+  ] as const) {
+    const [proxied] = pod('db-0', address, `in-${cluster.toLowerCase()}`);
+    const labels = { 'security.istio.io/tlsMode': 'istio' };
+    mesh.apply(
+      [
+        { ...proxied!, metadata: { ...proxied!.metadata, labels } },
+        ...service('db', '10.0.0.1'),
+        slice('db', [address], 'db-0'),
+      ],
+      cluster,
+    );
+  }
+  const all = (east: string) =>
+    [
+      ...['own.example', 'old.example'].map((domain) => `${domain}/ns/shop/sa/in-kubernetes`),
+      ...[east, 'old.example'].map((domain) => `${domain}/ns/shop/sa/in-east`),
+      ...['own.example', 'old.example'].map((domain) => `${domain}/ns/shop/sa/in-west`),
+    ].sort();
+  expect(identitiesOf(mesh)).toEqual(all('own.example'));
+  mesh.apply([meshConfig('trustDomain: other.example')], 'east');
+  expect(identitiesOf(mesh)).toEqual(all('own.example'));
+  mesh.apply([meshConfig("{ trustDomain: east.example, defaultServiceExportTo: ['.'] }", 'istio-canary')], 'east');
+  expect(identitiesOf(mesh)).toEqual(all('east.example'));
+  mesh.apply([meshConfig('{}', 'istio-canary')], 'east');
+  expect(identitiesOf(mesh)).toEqual(all('cluster.local'));
+  mesh.apply([meshConfig('trustDomain: "no domain"', 'istio-canary')], 'east');
+  expect(identitiesOf(mesh)).toEqual(all('own.example'));
+  expect([...mesh.mesh.problems.byObject.entries()].map(([, [problem]]) => problem)).toMatchObject([
+    { object: { source: 'east', name: 'istio-canary' }, field: 'data.mesh.trustDomain', reason: 'Invalid' },
+  ]);
+});
 
 test('what is served is what each cluster has last said', () => {
   const clusters = [OWN, 'east', 'west'];

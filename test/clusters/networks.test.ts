@@ -22,6 +22,7 @@ const db = (endpoints: readonly Endpoint[]): KubernetesObject =>
     metadata: { namespace: 'shop', name: 'db', generation: 1 },
     spec: {
       hosts: ['db.example.com'],
+      location: 'MESH_INTERNAL',
       ports: [{ name: 'tcp', number: 9000, protocol: 'TCP' }],
       addresses: ['240.0.0.1'],
       resolution: 'STATIC',
@@ -44,7 +45,11 @@ const gateway = (name: string, network: string, addresses: readonly string[], po
         ...(port !== undefined && { 'networking.istio.io/gatewayPort': String(port) }),
       },
     },
-    spec: { type: 'LoadBalancer', clusterIP: '10.0.9.9', ports: [{ name: 'tls', port: 15443, nodePort: 31443 }] },
+    spec: {
+      type: 'LoadBalancer',
+      clusterIP: '10.0.9.9',
+      ports: [{ name: 'tls', port: port ?? 15443, nodePort: 31443 }],
+    },
     status: {
       loadBalancer: { ingress: addresses.map((each) => (/[a-z]\./.test(each) ? { hostname: each } : { ip: each })) },
     },
@@ -78,9 +83,31 @@ interface Assignment {
   }[];
 }
 
+/** Forwards to `db` by SNI. */
+const eastWest = {
+  apiVersion: 'networking.istio.io/v1',
+  kind: 'Gateway',
+  metadata: { namespace: 'istio-system', name: 'east-west' },
+  spec: {
+    servers: [
+      {
+        port: { number: 15443, name: 'tls', protocol: 'TLS' },
+        hosts: ['*.example.com'],
+        tls: { mode: 'AUTO_PASSTHROUGH' },
+      },
+    ],
+  },
+} as KubernetesObject;
+
+const routerOn = (network: string) =>
+  connectedProxy(`router ${network}`, {
+    id: 'router~10.1.0.1~gateway.istio-system~istio-system.svc.cluster.local',
+    metadata: { NAMESPACE: 'istio-system', ISTIO_VERSION: '1.30.0', ...(network !== '' && { NETWORK: network }) },
+  });
+
 /** `address:port weight`, with the region in front if there is one. */
-function seen(mesh: TestMesh, stream: string, name = 'db'): string[] {
-  const found = (mesh.json(stream).eds as Assignment[]).find(({ clusterName: of }) => of.includes(`||${name}.`));
+function seen(mesh: TestMesh, stream: string, name = 'db', named = `||${name}.`): string[] {
+  const found = (mesh.json(stream).eds as Assignment[]).find(({ clusterName: of }) => of.includes(named));
   return (found?.endpoints ?? []).flatMap(({ locality, lbEndpoints = [] }) =>
     lbEndpoints.map(({ endpoint, loadBalancingWeight }) => {
       const { address, portValue } = endpoint.address.socketAddress;
@@ -156,6 +183,15 @@ test('a gateway comes and goes', () => {
   expect(seen(mesh, 'a')).toEqual(['10.2.0.7:9000 1']);
 });
 
+test('a Service without the port is not a gateway, whatever its label says', () => {
+  const gw = gateway('gw', 'b', ['192.0.2.1']) as KubernetesObject & { readonly spec: object };
+  const closed = { ...gw, spec: { ...gw.spec, ports: [{ name: 'http', port: 80 }] } };
+  const mesh = meshWith([db([{ address: '10.2.0.7', network: 'b' }]), closed], 'a');
+  expect(seen(mesh, 'a')).toEqual(['10.2.0.7:9000 1']);
+  mesh.apply([gw]);
+  expect(seen(mesh, 'a')).toEqual(['192.0.2.1:15443 1']);
+});
+
 test('endpoints without mutual TLS cannot be reached through a gateway', () => {
   const mesh = meshWith(
     [
@@ -198,6 +234,38 @@ test('a proxy is led to gateways of its IP family', () => {
   mesh.connect(proxyOn('v6', {}, 'fd00::1'));
   expect(seen(mesh, 'a')).toEqual(['192.0.2.1:15443 2']);
   expect(seen(mesh, 'v6').sort()).toEqual(['2001:db8::1:15443 2', '2001:db8::2:15443 2']);
+});
+
+test('equal addresses of two networks are two endpoints, and one is not taken for the other', () => {
+  const mesh = meshWith([gateway('gw', 'b', ['192.0.2.1'])], 'a', 'b');
+  mesh.commit([mesh.mesh.inputs.remoteClusters.write('east', { id: 'east' })]);
+  const objects = (network: string) =>
+    readObjects(`
+apiVersion: v1
+kind: Namespace
+metadata: { name: istio-system, labels: { topology.istio.io/network: ${network} } }
+---
+apiVersion: v1
+kind: Service
+metadata: { namespace: shop, name: web }
+spec: { clusterIP: 10.0.0.1, ports: [{ name: tcp, port: 9000 }] }
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: { namespace: shop, name: web-1, labels: { kubernetes.io/service-name: web } }
+addressType: IPv4
+ports: [{ name: tcp, port: 9000 }]
+endpoints: [{ addresses: [10.9.0.1], targetRef: { kind: Pod, namespace: shop, name: web-0 } }]
+---
+apiVersion: v1
+kind: Pod
+metadata: { namespace: shop, name: web-0, labels: { security.istio.io/tlsMode: istio } }
+status: { podIP: 10.9.0.1, phase: Running }
+`);
+  mesh.apply(objects('a'));
+  mesh.apply(objects('b'), 'east');
+  expect(seen(mesh, 'a', 'web')).toEqual(['10.9.0.1:9000 1', '192.0.2.1:15443 1']);
+  expect(seen(mesh, 'b', 'web')).toEqual(['10.9.0.1:9000 1']);
 });
 
 test('the gateways of the cluster of an endpoint come first', () => {
@@ -379,8 +447,13 @@ test('what is served is what the rules say, for all networks, gateways and proxi
               ),
             ],
       );
-      const mesh = meshWith([db(endpoints), ...services], ...networks);
+      const mesh = meshWith([db(endpoints), ...services, eastWest]);
+      const proxies = networks.flatMap((network) => [proxyOn(network), routerOn(network)]);
+      mesh.commit(proxies.map((proxy) => mesh.mesh.inputs.proxies.write(proxy.stream, proxy)));
       for (const own of networks) {
+        const forwarded = endpoints.filter(({ network, tls }) => tls && (network === own || !hasGateways(network)));
+        const inSni = seen(mesh, `router ${own}`, 'db', '_._.db.').map((text) => text.split(' ')[1]);
+        expect(inSni.sort()).toEqual(forwarded.map(({ address }) => `${address}:9000`).sort());
         // Of what reaches each locality and network: weights as fractions of the sum.
         const direct = endpoints.filter(({ network }) => network === own || !hasGateways(network));
         const behind = endpoints.filter(({ network, tls }) => network !== own && hasGateways(network) && tls);

@@ -2,10 +2,10 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { OpenSsl } from '../../src/identity/testing/openssl.ts';
 import { afterSuite } from '../../src/testing/on-end.ts';
-import { gateway, meshConfig, object, virtualService } from '../features/objects.ts';
+import { destinationRule, gateway, meshConfig, object, serviceEntry, virtualService } from '../features/objects.ts';
 import { freePorts } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
-import { jwks, tokenOf } from './callers.ts';
+import { jwks, startEcho, tokenOf } from './callers.ts';
 import { SecuredMesh, authorizationPolicy, peerAuthentication, requestAuthentication } from './secured-mesh.ts';
 
 const allow = (...rules: object[]) => authorizationPolicy('rules', { rules });
@@ -331,12 +331,38 @@ withPeers(['envoy'], 'an advisory, tried on a real Envoy', () => {
       ]);
     });
 
-    test('CVE-2021-31921: AUTO_PASSTHROUGH opens nothing: it is not served', async () => {
-      await mesh.apply(...served(server(web!, 'HTTP'), server(secure!, 'TLS', { mode: 'AUTO_PASSTHROUGH' })));
+    test('CVE-2021-31921: by AUTO_PASSTHROUGH, only what speaks mutual TLS is reached, and only by who does', async () => {
+      const echo = await startEcho(onEnd, await mesh.ca.certify('shop', 'server'));
+      const entry = (name: string, more: object, labels: object = {}) =>
+        serviceEntry(
+          name,
+          {
+            hosts: [`${name}.example.com`],
+            ports: [{ number: 80, name: 'tcp', protocol: 'TCP' }],
+            resolution: 'STATIC',
+            location: 'MESH_INTERNAL',
+            endpoints: [{ address: '127.0.0.1', ports: { tcp: echo }, labels }],
+            ...more,
+          },
+          'edge',
+        );
+      const secured = { 'security.istio.io/tlsMode': 'istio' };
+      await mesh.apply(
+        entry('secured', {}, secured),
+        entry('plain', {}),
+        destinationRule('secured', { host: 'secured.example.com', subsets: [{ name: 'V1', labels: secured }] }, 'edge'),
+        entry('external', { location: 'MESH_EXTERNAL' }, secured),
+        ...served(server(web!, 'HTTP'), server(secure!, 'TLS', { mode: 'AUTO_PASSTHROUGH' })),
+      );
       await router.http(web!).answers([[{}, 200]]);
+      const named = (host: string) => ({ as: 'client' as const, servername: `outbound_.80_._.${host}.example.com` });
       await router.tcp(secure!).answers([
+        [named('secured'), 'echoed'],
+        [{ as: 'client', servername: 'outbound_.80_.V1_.secured.example.com' }, 'echoed'],
+        [{ ...named('secured'), alpn: ['h2'] }, 'closed'],
         [{}, 'closed'],
-        [{ as: 'client', servername: 'outbound_.80_._.mirror.example.com' }, 'closed'],
+        [named('plain'), 'closed'],
+        [named('external'), 'closed'],
       ]);
     });
   });

@@ -22,8 +22,12 @@ const METHOD = '/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets';
 const REQUEST = 'envoy.service.discovery.v3.DiscoveryRequest';
 const RESPONSE = 'envoy.service.discovery.v3.DiscoveryResponse';
 
-/** The part of Istio's agent that a workload needs for mutual TLS: secrets for one Envoy, one stream for each name. */
-export async function startAgent(initial: WorkloadSecrets): Promise<Agent> {
+/**
+ * The part of Istio's agent that a workload needs for mutual TLS: secrets for one Envoy, one stream for each name.
+ *
+ * @param path of a socket, for an Envoy in another network.
+ */
+export async function startAgent(initial: WorkloadSecrets, path?: string): Promise<Agent> {
   const protos = testProtos();
   const text = (inlineString: string): object => ({ inlineString });
   let [secrets, version] = [initial, 1];
@@ -68,11 +72,14 @@ export async function startAgent(initial: WorkloadSecrets): Promise<Agent> {
     { StreamSecrets: stream },
   );
   const port = await new Promise<number>((resolve, reject) =>
-    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
-      error === null ? resolve(bound) : reject(error),
+    server.bindAsync(
+      path === undefined ? '127.0.0.1:0' : `unix:${path}`,
+      ServerCredentials.createInsecure(),
+      (error, bound) => (error === null ? resolve(bound) : reject(error)),
     ),
   );
-  const address = { socketAddress: { address: '127.0.0.1', portValue: port } };
+  const address =
+    path === undefined ? { socketAddress: { address: '127.0.0.1', portValue: port } } : { pipe: { path } };
   return {
     cluster: {
       name: 'sds-grpc',

@@ -38,14 +38,14 @@ export interface SteadyClient {
   stop(): Promise<Answer[]>;
 }
 
-export function startSteadyClient(port: number, host: string, signal: AbortSignal): SteadyClient {
+export function startSteadyClient(port: number, host: string, signal: AbortSignal, address?: string): SteadyClient {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const answers: Answer[] = [];
   let waiting: { readonly seen: (answer: Answer) => boolean; readonly resolve: () => void }[] = [];
   let stopped = false;
   const loop = (async () => {
     while (!stopped && !signal.aborted) {
-      const answer = await send(port, host, agent);
+      const answer = await send(port, host, agent, address);
       if (answers.at(-1) !== answer) answers.push(answer);
       const done = waiting.filter(({ seen }) => seen(answer));
       waiting = waiting.filter((each) => !done.includes(each));
@@ -70,10 +70,10 @@ export function startSteadyClient(port: number, host: string, signal: AbortSigna
   };
 }
 
-function send(port: number, host: string, agent: Agent): Promise<Answer> {
+function send(port: number, host: string, agent: Agent, address = '127.0.0.1'): Promise<Answer> {
   return new Promise((resolve) => {
     const failed = (error: NodeJS.ErrnoException): void => resolve(error.code ?? error.message);
-    request({ host: '127.0.0.1', port, headers: { host }, agent }, (response) => {
+    request({ host: address, port, headers: { host }, agent }, (response) => {
       void bodyOf(response).then((body) => resolve(`${response.statusCode} ${body}`.trim()), failed);
     })
       .on('error', failed)
@@ -91,6 +91,8 @@ async function bodyOf(response: IncomingMessage): Promise<string> {
 export interface Frontend {
   readonly port: number;
   use(...ports: readonly number[]): void;
+  /** Ends all connections, and takes none until it may use a port again. */
+  cut(): void;
   close(): void;
 }
 
@@ -117,6 +119,10 @@ export async function startFrontend(): Promise<Frontend> {
     port: await listen(server),
     use: (...ports) => {
       targets = ports;
+    },
+    cut() {
+      targets = [];
+      for (const socket of sockets) socket.destroy();
     },
     close() {
       server.close();

@@ -17,7 +17,7 @@ import { freePorts, plainEnvironment, poll, run, startProcess } from '../peers/p
 import { withPeers } from '../peers/with-peers.ts';
 import { CDS, EDS, LDS, RDS } from './proxy.ts';
 import { get } from './program.ts';
-import { virtualService } from './objects.ts';
+import { meshConfig, namespace, virtualService } from './objects.ts';
 import { ratings, reviews, rule, split } from './shop.ts';
 import { Directory } from './sources.ts';
 
@@ -72,6 +72,19 @@ describe('check', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '8 objects: 0 errors, 2 warnings\n' });
     expect(stdout).toMatch(/http2Error.*: warning: The field is not supported yet/);
     expect(stdout).toMatch(/:path.*: warning: ":path" cannot be changed and is ignored/);
+  });
+
+  test('warns of objects in namespaces that are not selected', async () => {
+    const { path } = await shop(
+      documents(
+        namespace('shop', { labels: { mesh: 'out' } }),
+        meshConfig('discoverySelectors: [{ matchLabels: { mesh: "in" } }]'),
+        split(80, 20),
+      ),
+    );
+    const { code, stdout } = await fairlead('check', path);
+    expect(code).toBe(0);
+    expect(stdout.match(/^.*: warning: has no effect: discoverySelectors .* namespace shop\..*$/gm)).toHaveLength(2);
   });
 
   test('names file, line, object and field; what leads outside is a warning unless the files are all there is', async () => {

@@ -153,8 +153,8 @@ export class Program {
   }
 
   /** Waits until a line with this text was logged. */
-  async logged(text: string): Promise<LogLine> {
-    const find = (): LogLine | undefined => this.log.find(({ msg }) => msg.includes(text));
+  async logged(text: string, times = 1): Promise<LogLine> {
+    const find = (): LogLine | undefined => this.log.filter(({ msg }) => msg.includes(text))[times - 1];
     await this.#logged.until(() => expect(find(), text).toBeDefined());
     return find()!;
   }

@@ -1,12 +1,16 @@
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { kinds } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
+import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
 import { collectionPath } from '../../src/kube/paths.ts';
 import { FakeApiServer } from '../../src/kube/testing/fake-api-server.ts';
 import type { Json } from '../../src/api/json.ts';
 import { get, type Program } from './program.ts';
 import type { Proxy } from './proxy.ts';
-import { Cluster, EVENTS, pathOf, SECRETS } from './sources.ts';
+import { kubeconfigFor, remoteSecret } from './remote-secret.ts';
+import { Cluster, Directory, EVENTS, pathOf, SECRETS } from './sources.ts';
 
 const REVIEWS = 'outbound|9080||reviews.shop.svc.cluster.local';
 
@@ -38,25 +42,6 @@ async function otherCluster(...addresses: readonly string[]): Promise<FakeApiSer
   for (const kind of kinds) server.cluster.install(collectionPath(kind), kind.kind);
   put(server, service('10.9.0.1'), slice(...addresses));
   return server;
-}
-
-function kubeconfigFor(url: string, user: object = { token: 't' }): string {
-  return JSON.stringify({
-    clusters: [{ name: 'c', cluster: { server: url } }],
-    users: [{ name: 'u', user }],
-    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-    'current-context': 'x',
-  });
-}
-
-/** As `istioctl create-remote-secret` writes it. */
-function remoteSecret(entries: Readonly<Record<string, string>>): Body {
-  return {
-    apiVersion: 'v1',
-    kind: 'Secret',
-    metadata: { namespace: 'istio-system', name: 'remote', labels: { 'istio/multiCluster': 'true' } },
-    data: Object.fromEntries(Object.entries(entries).map(([id, text]) => [id, Buffer.from(text).toString('base64')])),
-  };
 }
 
 async function start(): Promise<{ own: Cluster; program: Program }> {
@@ -160,4 +145,78 @@ test('proxies wait for clusters that are known at the start, but not for ever', 
   const proxy = await program.connect(true);
   has(proxy, '10.1.0.1', '10.2.0.1');
   expect((await clusterz(program)).map(({ syncStatus }) => syncStatus)).toEqual(['synced', 'timeout', 'synced']);
+});
+
+/** Puts it in its place at once. */
+async function writeAtOnce(directory: string, name: string, text: string): Promise<void> {
+  await writeFile(join(directory, `.${name}`), text);
+  await rename(join(directory, `.${name}`), join(directory, name));
+}
+
+test.each(['cluster', 'directory'] as const)(
+  'kubeconfigs in files name clusters, beside an own %s, and changes of them are followed',
+  async (kind) => {
+    const files = await temporaryDirectory();
+    const own = kind === 'cluster' ? await Cluster.create() : await Directory.create();
+    await own.apply(service('10.0.0.1') as KubernetesObject, slice('10.1.0.1') as KubernetesObject);
+    const program = await own.start({ insecureRemoteClusters: 'allow', remoteKubeconfigs: files });
+    const proxy = await program.connect(true);
+    has(proxy, '10.1.0.1');
+    const east = await otherCluster('10.2.0.1');
+    await writeAtOnce(files, 'some-name', kubeconfigFor(east.url, { token: 't' }, 'east'));
+    await program.sent(proxy, () => has(proxy, '10.1.0.1', '10.2.0.1'));
+
+    // Another one with its name comes too late; a mistake changes nothing.
+    await writeAtOnce(files, 'another', kubeconfigFor('http://127.0.0.1:1', { token: 't' }, 'east'));
+    await program.logged('File with a kubeconfig refused');
+    await writeAtOnce(files, 'some-name', kubeconfigFor(east.url, { tokenFile: '/token' }, 'east'));
+    await program.logged('File with a kubeconfig refused', 2);
+    has(proxy, '10.1.0.1', '10.2.0.1');
+    expect(await clusterz(program)).toMatchObject([
+      {},
+      {
+        ...{ id: 'east', phase: 'synced', secretName: join(files, 'some-name') },
+        refusals: [
+          `File ${join(files, 'some-name')}: users[0].user.tokenFile names a file; use token`,
+          `File ${join(files, 'another')}: is ignored: the file ${join(files, 'some-name')} has this cluster; delete one of them`,
+        ],
+      },
+    ]);
+
+    const moved = await otherCluster('10.3.0.1');
+    await writeAtOnce(files, 'some-name', kubeconfigFor(moved.url, { token: 't' }, 'east'));
+    await program.sent(proxy, () => has(proxy, '10.1.0.1', '10.3.0.1'));
+    await rm(join(files, 'another'));
+    await rm(join(files, 'some-name'));
+    await program.sent(proxy, () => has(proxy, '10.1.0.1'));
+    const { body } = await get(program.serving.ports.monitoring, '/metrics');
+    expect(body).toMatch(/^remote_cluster_secret_events_total\{event="add"\} 2$/m);
+    expect(body).toMatch(/^istiod_managed_clusters\{cluster_type="remote"\} 0$/m);
+  },
+);
+
+test('a cluster whose WorkloadEntries and mesh config may not be read is served without them, and that is said', async () => {
+  const { own, program } = await start();
+  const proxy = await program.connect(true);
+  const east = await otherCluster('10.2.0.1');
+  const optional = kinds.filter(({ name }) => name === 'ConfigMap' || name === 'WorkloadEntry');
+  for (const kind of optional) east.cluster.denied.add(collectionPath(kind));
+  apply(own, remoteSecret({ east: kubeconfigFor(east.url) }));
+  await program.sent(proxy, () => has(proxy, '10.1.0.1', '10.2.0.1'));
+  expect(await clusterz(program)).toMatchObject([
+    {},
+    {
+      ...{ id: 'east', phase: 'synced' },
+      trouble: { reason: expect.stringMatching(/^ConfigMap, WorkloadEntry: 403 .*\(allow the account/) as string },
+    },
+  ]);
+  east.cluster.denied.clear();
+  put(east, {
+    apiVersion: 'networking.istio.io/v1',
+    kind: 'WorkloadEntry',
+    metadata: { namespace: 'shop', name: 'vm', labels: { app: 'reviews' } },
+    spec: { address: '10.2.0.2' },
+  });
+  put(east, { ...service('10.9.0.1'), spec: { ...service('10.9.0.1').spec, selector: { app: 'reviews' } } });
+  await program.sent(proxy, () => has(proxy, '10.1.0.1', '10.2.0.1', '10.2.0.2'));
 });

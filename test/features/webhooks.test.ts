@@ -5,6 +5,7 @@ import { request } from 'node:https';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
+import { meshConfig } from './objects.ts';
 import { get, type Program } from './program.ts';
 import { SERVER, secureCluster } from './secure-cluster.ts';
 import { type Cluster, SECRETS } from './sources.ts';
@@ -116,6 +117,22 @@ test('the API server asks with the roots that it was told, and the metrics count
   expect(await metric(program, 'sidecar_injection_success_total')).toMatch(/ 1$/);
   expect(await metric(program, 'sidecar_injection_time_seconds_count')).toMatch(/ 1$/);
   expect(await metric(program, 'fairlead_webhook_configuration_current')).toMatch(/name="ours"\} [12]$/);
+});
+
+test('who applies an object in a namespace that is not selected is told so', async () => {
+  const { made, program } = await start();
+  await expect.poll(() => bundleOf(made, VALIDATING)).not.toBe('');
+  const roots = bundleOf(made, VALIDATING);
+  expect(await ask(program, roots, '/validate', 'Gateway', gateway(80))).not.toHaveProperty('warnings');
+  await made.apply(meshConfig('discoverySelectors: [{ matchLabels: { mesh: in } }]'));
+  await expect
+    .poll(() => ask(program, roots, '/validate', 'Gateway', gateway(80)))
+    .toMatchObject({
+      allowed: true,
+      warnings: [
+        'has no effect: discoverySelectors of the mesh config in istio-system do not select the namespace shop. Give it a label that they select.',
+      ],
+    });
 });
 
 test('templates that are broken while it runs leave the former in use, which a metric shows', async () => {

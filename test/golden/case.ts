@@ -4,6 +4,7 @@ import { parseAllDocuments } from 'yaml';
 import { kindOf } from '../../src/api/kinds.ts';
 import { type KubernetesObject, printRef, refOf } from '../../src/api/object.ts';
 import type { Validate } from '../../src/api/validate.ts';
+import type { MeshOptions } from '../../src/mesh/inputs.ts';
 import type { EnvoyNode } from '../harness/mesh.ts';
 
 const directory = join(import.meta.dirname, 'cases');
@@ -12,6 +13,8 @@ const directory = join(import.meta.dirname, 'cases');
 export interface GoldenCase {
   /** `gateways/http` */
   readonly name: string;
+  /** Options of the mesh that are not at their defaults. */
+  readonly options: Partial<MeshOptions>;
   /** Who looks at the mesh. */
   readonly proxies: ReadonlyMap<string, EnvoyNode>;
   /** The objects that a source would deliver. */
@@ -44,14 +47,17 @@ export function objectsIn(name: string): readonly KubernetesObject[] {
     .map((document) => document.toJS() as KubernetesObject);
 }
 
-/** The first document of the file has the proxies as Envoy nodes; each of the others is an object. */
+/** The first document of the file has the proxies as Envoy nodes, and options; each of the others is an object. */
 export function readGoldenCase(name: string, validate: Validate): GoldenCase {
   const text = readFileSync(join(directory, `${name}.yaml`), 'utf8');
   const [first, ...rest] = parseAllDocuments(text).map((document) => {
     if (document.errors.length > 0) throw new Error(`${name}.yaml: ${document.errors[0]!.message}`);
     return document.toJS() as unknown;
   });
-  const { proxies } = first as { readonly proxies: Readonly<Record<string, EnvoyNode>> };
+  const { proxies, options = {} } = first as {
+    readonly proxies: Readonly<Record<string, EnvoyNode>>;
+    readonly options?: Partial<MeshOptions>;
+  };
   const objects: KubernetesObject[] = [];
   const refused = new Map<string, readonly string[]>();
   for (const object of rest as KubernetesObject[]) {
@@ -64,5 +70,5 @@ export function readGoldenCase(name: string, validate: Validate): GoldenCase {
         errors.map(({ field, message }) => `${field}: ${message}`),
       );
   }
-  return { name, proxies: new Map(Object.entries(proxies)), objects, refused };
+  return { name, options, proxies: new Map(Object.entries(proxies)), objects, refused };
 }

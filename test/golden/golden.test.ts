@@ -26,8 +26,8 @@ describe('a golden case', () => {
   // The mesh compares itself with one built from scratch after every commit.
   test.each(names)(`%s comes and goes object by object, in any order (FAIRLEAD_SEED=${seed})`, (name) => {
     const golden = cases.get(name)!;
-    const { objects, proxies } = golden;
-    const mesh = new TestMesh();
+    const { objects, proxies, options } = golden;
+    const mesh = new TestMesh({ mesh: options });
     for (const [proxy, node] of proxies) mesh.connect(connectedProxy(proxy, node));
     const empty = versions(mesh, [...proxies.keys()]);
     for (const object of shuffled(objects, seed)) {

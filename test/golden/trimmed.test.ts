@@ -26,7 +26,7 @@ function truthCase(name: string): GoldenCase {
   const proxies = readdirSync(join(directory, 'proxies')).map(
     (file) => [file.replace(/\.json$/, ''), JSON.parse(read(`proxies/${file}`)) as EnvoyNode] as const,
   );
-  return { name, proxies: new Map(proxies), objects: readObjects(read('input.yaml')), refused: new Map() };
+  return { name, options: {}, proxies: new Map(proxies), objects: readObjects(read('input.yaml')), refused: new Map() };
 }
 
 /** All that proxies hold, and all that owners are told. */

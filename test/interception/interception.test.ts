@@ -1,8 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { whyNoNetworks } from '../e2e/networks.ts';
 import { withPeers } from '../peers/with-peers.ts';
-import { type Dial, Lab, type Via, addresses, names, peer, pod, whyNoLab } from './lab.ts';
+import { type Dial, Lab, type Via, addresses, names, peer, pod } from './lab.ts';
 
-const reason = whyNoLab();
+const reason = whyNoNetworks();
 
 /** A request, what it is answered, and which listeners of the proxy it has passed. */
 interface Case extends Dial {

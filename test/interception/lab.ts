@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -39,21 +38,6 @@ export type Via = 'nothing' | 'outbound' | 'inbound' | 'outbound and inbound';
 /** Names, and the addresses that the agent and the servers of the Pod have for them. The agent does not know `other`. */
 export const names = { shared: 'books.example', other: 'other.example' } as const;
 export const addresses = { byAgent: '240.240.0.1', byServer: '192.0.2.1', other: '192.0.2.2' } as const;
-
-/** Why it cannot run here, apart from programs that are missing; undefined if it can. */
-export function whyNoLab(): string | undefined {
-  if (process.getuid?.() !== 0) return 'skipped: needs root for network namespaces';
-  return runs('ip', '-V') ? undefined : 'skipped: no ip on PATH';
-}
-
-function runs(program: string, ...args: readonly string[]): boolean {
-  try {
-    execFileSync(program, args, { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** With nft, iptables and their libraries, which may not be installed. */
 function environment(): NodeJS.ProcessEnv {

@@ -5,7 +5,7 @@ import { pathOf } from './peer.ts';
 import { poll, run, startProcess } from './process.ts';
 
 export interface EnvoyOptions {
-  /** Port of the control plane, on 127.0.0.1. */
+  /** Port of the control plane, on 127.0.0.1 if there is no `place`. */
   readonly adsPort: number;
   readonly delta: boolean;
   /** TLS to the control plane, with a client certificate. PEM. */
@@ -19,7 +19,19 @@ export interface EnvoyOptions {
   readonly workers?: number;
   /** Where relative paths in its configuration begin; absent: here. */
   readonly cwd?: string;
+  /** Absent: among everything else on this machine. */
+  readonly place?: EnvoyPlace;
   readonly signal?: AbortSignal;
+}
+
+/** A network in which an Envoy can run. */
+export interface EnvoyPlace {
+  /** Runs the command that follows there. */
+  readonly command: readonly string[];
+  /** Of the control plane. */
+  readonly controlPlane: string;
+  /** On which tests reach the admin interface. */
+  readonly admin: string;
 }
 
 export interface EnvoyNode {
@@ -78,10 +90,12 @@ export async function startEnvoy(options: EnvoyOptions): Promise<RunningEnvoy> {
   const file = join(directory, 'envoy.json');
   const addressFile = join(directory, 'admin');
   await writeFile(file, JSON.stringify(bootstrapOf(options)));
-  const { signal, workers = 1 } = options;
+  const { signal, workers = 1, place } = options;
+  const [program = '', ...before] = [...(place?.command ?? []), pathOf('envoy')];
   const envoy = startProcess(
-    pathOf('envoy'),
+    program,
     [
+      ...before,
       ...['-c', file, '--admin-address-path', addressFile, '--reject-unknown-dynamic-fields'],
       ...['--disable-hot-restart', '--concurrency', `${workers}`, '-l', 'warning', ...(options.args ?? [])],
     ],
@@ -149,7 +163,7 @@ export async function validateBootstrap(
   }
 }
 
-function bootstrapOf({ adsPort, delta, node, tls, extraBootstrap = {} }: EnvoyOptions): Bootstrap {
+function bootstrapOf({ adsPort, delta, node, tls, place, extraBootstrap = {} }: EnvoyOptions): Bootstrap {
   const { staticResources = {}, ...rest } = extraBootstrap;
   const fromAds = { ads: {}, resourceApiVersion: 'V3', initialFetchTimeout: '0s' };
   const controlPlane = {
@@ -165,12 +179,12 @@ function bootstrapOf({ adsPort, delta, node, tls, extraBootstrap = {} }: EnvoyOp
     ...(tls && { transportSocket: transportSocket(tls) }),
     loadAssignment: {
       clusterName: 'xds-grpc',
-      endpoints: [{ lbEndpoints: [{ endpoint: { address: addressOf('127.0.0.1', adsPort) } }] }],
+      endpoints: [{ lbEndpoints: [{ endpoint: { address: addressOf(place?.controlPlane ?? '127.0.0.1', adsPort) } }] }],
     },
   };
   return {
     node: { cluster: 'test', ...node },
-    admin: { address: addressOf('127.0.0.1', 0) },
+    admin: { address: addressOf(place?.admin ?? '127.0.0.1', 0) },
     dynamicResources: {
       adsConfig: {
         apiType: delta ? 'DELTA_GRPC' : 'GRPC',

@@ -19,8 +19,8 @@ withPeers(['envoy'], 'a real Envoy refuses nothing', () => {
   test('of what is made from objects and nodes with mistakes', async () => {
     let count = 0;
     await fc.assert(
-      fc.asyncProperty(hostileWorlds(), async ({ objects, nodes }) => {
-        const mesh = new TestMesh({ oracle: false });
+      fc.asyncProperty(hostileWorlds(), async ({ options, objects, nodes }) => {
+        const mesh = new TestMesh({ oracle: false, mesh: options });
         mesh.apply(objects);
         for (const [i, node] of nodes.entries()) {
           // What gRPC's libraries get is not for Envoy.

@@ -3,7 +3,7 @@ import { kindOf } from '../../src/api/kinds.ts';
 import type { CoreKindName } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { validateCore } from '../../src/api/validate-core.ts';
-import { withoutNulls } from '../../src/yaml/plain-json.ts';
+import { withoutNulls } from '../../src/api/json.ts';
 import type { EnvoyNode } from '../harness/mesh.ts';
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };

@@ -21,8 +21,8 @@ function expectSound(mesh: TestMesh, proxies: number): void {
 describe('no object and no node makes anything throw, or anything be served that is not sound', () => {
   test('when something valid is changed here and there', () => {
     fc.assert(
-      fc.property(hostileWorlds(), ({ objects, nodes }) => {
-        const mesh = new TestMesh({ oracle: false });
+      fc.property(hostileWorlds(), ({ options, objects, nodes }) => {
+        const mesh = new TestMesh({ oracle: false, mesh: options });
         mesh.apply(objects);
         for (const [i, node] of nodes.entries()) mesh.connect(connectedProxy(`proxy-${i}`, node));
         expectSound(mesh, nodes.length);
@@ -33,8 +33,8 @@ describe('no object and no node makes anything throw, or anything be served that
 
   test('when it comes after something valid and goes again', () => {
     fc.assert(
-      fc.property(hostileWorlds(), ({ before, objects, nodes }) => {
-        const mesh = new TestMesh();
+      fc.property(hostileWorlds(), ({ options, before, objects, nodes }) => {
+        const mesh = new TestMesh({ mesh: options });
         mesh.apply(before);
         for (const [i, node] of nodes.entries()) mesh.connect(connectedProxy(`proxy-${i}`, node));
         mesh.apply(objects);

@@ -13,7 +13,7 @@ import { sniCluster } from '../../model/service.ts';
 import type { DestinationRuleModel, Subset, TrafficPolicy } from '../../model/traffic-policy.ts';
 import type { ClusterTraits } from '../../model/traits.ts';
 import type { Topology } from '../../model/topology.ts';
-import { dnsEndpointsOf } from '../../model/dns-endpoints.ts';
+import { dnsEndpointsOf, withMtls } from '../../model/dns-endpoints.ts';
 import { balancerFields, commonLbFields, outlierFields } from './balancer.ts';
 import { dnsAssignment, dnsFields, lookupFamily } from './dns.ts';
 import { grpcCluster } from './grpc-clusters.ts';
@@ -41,6 +41,8 @@ export interface ClustersInput {
   readonly peersAcceptMtls: boolean;
   /** Needed for DNS services if the policy considers locality: their endpoints are part of the cluster. */
   readonly topology?: Topology | undefined;
+  /** For AUTO_PASSTHROUGH servers: named as their clients' SNI, and without TLS, because what is forwarded is TLS. */
+  readonly forwards?: boolean;
 }
 
 /** The clusters for one port of a service: its own, and one per subset. */
@@ -62,9 +64,12 @@ interface Parts extends ClustersInput {
 function buildCluster(input: ClustersInput, subset: Subset | undefined): Cluster | undefined {
   const { service, port, rule, settings } = input;
   const subsetName = subset?.name ?? '';
-  const name = outboundCluster(port.number, subsetName, service.host);
+  const { forwards = false } = input;
+  const name = (forwards ? sniCluster : outboundCluster)(port.number, subsetName, service.host);
   const policy = resolvePolicy(rule, port.number, subset, settings);
-  const parts: Parts = { ...input, name, subset, policy, passthrough: isPassthrough(input, policy) };
+  // The destination of a connection that is forwarded is the router itself.
+  const passthrough = !forwards && isPassthrough(input, policy);
+  const parts: Parts = { ...input, name, subset, policy, passthrough };
   if (input.traits.family === 'grpc') return grpcClusterOf(parts);
   return service.resolution === 'DynamicDNS' ? dynamicCluster(parts) : resolvedCluster(parts);
 }
@@ -122,7 +127,7 @@ function commonFields(parts: Parts, originalDestination: boolean): Cluster {
   const { name, service, port, subset, policy, settings, traits } = parts;
   const { connectionPool: pool, outlierDetection, retryBudget } = policy;
   const protocol = upstreamProtocol(port, pool, settings, traits);
-  const tls = tlsOf(parts, protocol, originalDestination);
+  const tls = parts.forwards === true ? {} : tlsOf(parts, protocol, originalDestination);
   const preserveHeaderCase =
     traits.preserveHeaderCase && (protocolClass(port.protocol) === 'http' || protocol === 'downstream');
   const { upstreamHttp, ...sockets } = tls;
@@ -179,14 +184,16 @@ function isPassthrough({ rule, port, settings }: ClustersInput, policy: TrafficP
 function discoveryFields(parts: Parts): Pick<Cluster, 'type' | 'edsClusterConfig' | 'loadAssignment'> | undefined {
   const { name, service, port, traits, settings, passthrough } = parts;
   if (isDns(service)) {
+    const use = mtlsUse(parts.rule, port.number, parts.subset);
+    const { dnsEndpoints } = parts.summary;
     const loadAssignment = dnsAssignment({
       clusterName: name,
       service,
-      endpoints: parts.summary.dnsEndpoints,
+      endpoints: parts.forwards === true ? withMtls(dnsEndpoints, use) : dnsEndpoints,
       port,
       subsetLabels: parts.subset?.labels ?? {},
       plan: localityPlan(parts.policy, service, settings),
-      mtls: traits.agent ? mtlsUse(parts.rule, port.number, parts.subset) : 'never',
+      mtls: traits.agent ? use : 'never',
       topology: parts.topology,
     });
     if (loadAssignment === undefined) return undefined;
@@ -215,7 +222,7 @@ function portOverride(service: MeshService, port: ServicePort): Pick<Cluster, 'o
 
 function metadataOf(parts: Parts, services: readonly MeshService[] | undefined): Cluster['metadata'] {
   const { service, rule, subset, policy } = parts;
-  const originates = policy.tls?.mode === 'SIMPLE' || policy.tls?.mode === 'MUTUAL';
+  const originates = parts.forwards !== true && (policy.tls?.mode === 'SIMPLE' || policy.tls?.mode === 'MUTUAL');
   return istioMetadata({
     ...(services && { services: services.map(({ host, name, namespace }) => ({ host, name, namespace })) }),
     config: rule && configPath({ ...rule, kind: 'DestinationRule' }),

@@ -2,7 +2,7 @@ import { dnsEndpointsOf } from '../../model/dns-endpoints.ts';
 import type { Endpoint } from '../../model/endpoint.ts';
 import type { Labels } from '../../model/labels.ts';
 import type { ClusterSettings } from '../../model/mesh-config.ts';
-import { type MtlsUse, resolvePolicy } from '../../model/policy-resolution.ts';
+import { type MtlsUse, resolvePolicy, usesMtls } from '../../model/policy-resolution.ts';
 import { isDns, type MeshService, type ServicePort } from '../../model/service.ts';
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import type { Traits } from '../../model/traits.ts';
@@ -116,7 +116,7 @@ function withoutLabels(plan: LocalityPlan | undefined): LocalityPlan | undefined
 /** Health is left to DNS here. */
 function lbEndpoint(endpoint: Endpoint, mtls: MtlsUse): LbEndpoint {
   const { addresses, port, weight, tlsMode } = endpoint;
-  const marked = mtls === 'always' || (mtls === 'auto' && endpoint.disablesMtls !== true);
+  const marked = usesMtls(endpoint, mtls);
   return {
     endpoint: { address: connectAddress(addresses[0] ?? '', port) },
     metadata: {

@@ -1,7 +1,7 @@
 import type { EncodedResource, LeafPart, Part } from '../../ads/store/resource.ts';
 import { distinctRefs, type ObjectRef } from '../../api/object.ts';
 import type { Source } from '../../model/provenance.ts';
-import type { Cluster, Listener, Route, Secret, VirtualHost } from '../gen/types.gen.ts';
+import type { Cluster, FilterChain, Listener, Route, Secret, VirtualHost } from '../gen/types.gen.ts';
 import { types } from './proto-types.ts';
 import { type MessageOf, type Protos, typeUrl } from './proto.ts';
 import { type LeafMarks, leaf, node, originsOf, resource } from './resource.ts';
@@ -59,6 +59,15 @@ export class Encoder {
   /** @param clusters names that the listener refers to. */
   listener(listener: Listener, clusters: readonly string[], from = fromNothing): EncodedResource {
     return this.#resource(types.listener, listener, this.#encode(types.listener, listener), clusters, from);
+  }
+
+  /** A piece of a listener, encoded once for all listeners that it is added to. */
+  filterChains(chains: readonly FilterChain[], clusters: readonly string[], from = fromNothing): LeafPart {
+    const finished = chains.map((chain) => this.#amend(types.filterChain, chain));
+    const sources = from();
+    const part = leaf(this.#protos.encode(types.listener, { filterChains: finished }), clusters, originsOf(sources));
+    this.#trace?.note(part, sources);
+    return part;
   }
 
   /**

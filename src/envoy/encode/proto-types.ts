@@ -5,6 +5,7 @@ export const types = {
   cluster: 'envoy.config.cluster.v3.Cluster',
   endpoint: 'envoy.config.endpoint.v3.ClusterLoadAssignment',
   listener: 'envoy.config.listener.v3.Listener',
+  filterChain: 'envoy.config.listener.v3.FilterChain',
   route: 'envoy.config.route.v3.RouteConfiguration',
   virtualHost: 'envoy.config.route.v3.VirtualHost',
   routeEntry: 'envoy.config.route.v3.Route',

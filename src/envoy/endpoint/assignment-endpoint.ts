@@ -14,13 +14,14 @@ export interface EncodedEndpoint {
   readonly labels: Labels;
   readonly locality: string;
   readonly cluster: string;
+  readonly viaClusterMesh: boolean;
   readonly network: string;
   readonly nodeName: string;
   readonly health: Health | undefined;
   readonly weight: number;
   /** Whether the address is valid in an assignment: an IP, or the path of a unix socket. */
   readonly sendable: boolean;
-  /** The endpoint came from a Kubernetes slice or Pod: an address serves a port once, whatever slices say. */
+  /** The endpoint came from a Kubernetes slice or Pod: in a network, an address serves a port once. */
   readonly fromSlice: boolean;
   readonly plain: Uint8Array;
   /** With the mark that selects mutual TLS; the same memory as `plain` if the peer has none. */
@@ -63,6 +64,7 @@ function factsOf(endpoint: Endpoint, plain: Uint8Array, mtls: Uint8Array): Encod
     labels,
     locality,
     cluster,
+    viaClusterMesh: endpoint.viaClusterMesh === true,
     network,
     nodeName,
     health,

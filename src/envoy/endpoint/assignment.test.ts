@@ -160,11 +160,7 @@ describe('an endpoint is left out', () => {
       { nodeName: 'n2' },
       { service: { nodeLocal: true } },
     ],
-    [
-      'when it is in another cluster and the Service is for its cluster',
-      { cluster: 'c2' },
-      { more: { clusterLocal: true } },
-    ],
+    ['when it is in another cluster and the Service is for its cluster', { cluster: 'c2' }, { more: { sharedBy: [] } }],
   ])('%s', (_, endpoint, given) => {
     const same = { nodeName: '', labels: { version: 'v1' }, tlsMode: 'istio' as const };
     const all = [{ ...good, ...same }, endpointOf('10.0.0.2', endpoint)];

@@ -1,3 +1,4 @@
+import type { Affinity } from '../../model/cluster-mesh.ts';
 import type { Labels } from '../../model/labels.ts';
 import { selects } from '../../model/labels.ts';
 import type { ClusterSettings } from '../../model/mesh-config.ts';
@@ -8,7 +9,7 @@ import { isDraining } from '../../model/endpoint.ts';
 import type { EncodedEndpoint } from './assignment-endpoint.ts';
 import { groupByLocality, type LocalityGroup, partsOf, placeGroups } from '../../model/locality-groups.ts';
 import { localityPlan } from '../../model/locality.ts';
-import type { MtlsUse } from '../../model/policy-resolution.ts';
+import { type MtlsUse, usesMtls } from '../../model/policy-resolution.ts';
 import { BackwardWriter } from '../encode/wire.ts';
 import { type Horizon, splitHorizon } from './split-horizon.ts';
 
@@ -29,8 +30,8 @@ export interface AssignmentInput {
   readonly settings: Pick<ClusterSettings, 'localityLb'>;
   /** Which endpoints are marked for mutual TLS; `never` if the proxy has no certificates. */
   readonly mtls: MtlsUse;
-  /** Endpoints in clusters other than the proxy's are left out. */
-  readonly clusterLocal?: boolean;
+  /** Endpoints in other clusters than these and the proxy's are left out. Absent: none are. */
+  readonly sharedBy?: readonly string[] | undefined;
   /** Proxies with too many different labels ask: see {@link localityPlan}. */
   readonly ignoresLabels?: boolean;
   /** Needed if {@link topologyNeeds} says so. */
@@ -39,6 +40,11 @@ export interface AssignmentInput {
    * The gateways of other networks, by network; see {@link splitHorizon}. Absent: all endpoints are reached directly.
    */
   readonly horizon?: Horizon | undefined;
+  /**
+   * For AUTO_PASSTHROUGH servers, which cannot tell what they forward: only endpoints that terminate mutual TLS, and
+   * none by way of another gateway, which could send connections back.
+   */
+  readonly forwards?: boolean;
 }
 
 /** The bytes of a ClusterLoadAssignment, and whether requests may go anywhere. */
@@ -50,16 +56,22 @@ export interface BuiltAssignment {
 /** Without endpoints, it has only a name. */
 export function buildAssignment(input: AssignmentInput): BuiltAssignment {
   const { clusterName, policy, service, settings, topology, mtls, ignoresLabels } = input;
-  const selected = selectEndpoints(input);
-  const endpoints =
-    input.horizon === undefined || topology === undefined
-      ? selected.filter(({ sendable }) => sendable)
-      : splitHorizon(selected, topology, input.horizon, (endpoint) => isMarked(endpoint, mtls) && isReady(endpoint));
+  const ranks = byAffinity(selectEndpoints(input), service.affinity)
+    .map((selected) => reachable(selected, input))
+    .filter((endpoints) => endpoints.length > 0);
+  const endpoints = ranks.flat();
   if (endpoints.length === 0) return { bytes: emptyAssignment(clusterName), ready: false };
   const plan = localityPlan(policy, service, settings, ignoresLabels);
-  const groups = placeGroups(groupByLocality(endpoints), plan, topology);
-  // ClusterLoadAssignment: cluster_name 1, endpoints 2.
+  const groups = oneAfterTheOther(ranks.map((rank) => placeGroups(groupByLocality(rank), plan, topology)));
+  // ClusterLoadAssignment: cluster_name 1, endpoints 2, policy 4. Policy: overprovisioning_factor 3.
   const writer = new BackwardWriter(bytesOfEndpoint * endpoints.length);
+  if (ranks.length > 1) {
+    const end = writer.mark();
+    const factor = writer.mark();
+    writer.unsigned(1, untilTheLastOne);
+    writer.wrap(3, factor);
+    writer.wrap(4, end);
+  }
   for (const group of groups.toReversed()) {
     const end = writer.mark();
     writeGroup(writer, group, mtls);
@@ -69,12 +81,44 @@ export function buildAssignment(input: AssignmentInput): BuiltAssignment {
   return { bytes: writer.since(0), ready: endpoints.some(isReady) };
 }
 
-function isReady({ health }: EncodedEndpoint): boolean {
-  return health === undefined || health === 'Healthy';
+/** Those that are used first, and those that are used once no healthy one is left of them. */
+function byAffinity(
+  endpoints: readonly EncodedEndpoint[],
+  affinity: Affinity = 'none',
+): readonly (readonly EncodedEndpoint[])[] {
+  if (affinity === 'none') return [endpoints];
+  const isFirst = ({ viaClusterMesh }: EncodedEndpoint): boolean => viaClusterMesh === (affinity === 'remote');
+  return [endpoints.filter(isFirst), endpoints.filter((endpoint) => !isFirst(endpoint))];
 }
 
-function usesMtls({ disablesMtls }: EncodedEndpoint, mtls: MtlsUse): boolean {
-  return mtls === 'always' || (mtls === 'auto' && !disablesMtls);
+/**
+ * In percent: Envoy leaves a priority in part when its share of healthy endpoints, times this, is less than 100 (its
+ * default is 140). Cilium leaves it for others only with the last one: here, if one of a thousand is healthy.
+ */
+const untilTheLastOne = 100_000;
+
+function oneAfterTheOther(
+  ranks: readonly (readonly LocalityGroup<EncodedEndpoint>[])[],
+): readonly LocalityGroup<EncodedEndpoint>[] {
+  let next = 0;
+  return ranks.flatMap((groups) => {
+    const first = next;
+    next = first + 1 + Math.max(...groups.map(({ priority }) => priority));
+    return groups.map((group) => ({ ...group, priority: first + group.priority }));
+  });
+}
+
+function reachable(
+  endpoints: readonly EncodedEndpoint[],
+  { topology, horizon, mtls, forwards = false }: AssignmentInput,
+): readonly EncodedEndpoint[] {
+  if (horizon === undefined || topology === undefined) return endpoints.filter(({ sendable }) => sendable);
+  const passes = (endpoint: EncodedEndpoint): boolean => !forwards && isMarked(endpoint, mtls) && isReady(endpoint);
+  return splitHorizon(endpoints, topology, horizon, passes);
+}
+
+function isReady({ health }: EncodedEndpoint): boolean {
+  return health === undefined || health === 'Healthy';
 }
 
 /** Whether connections to the endpoint use mutual TLS, by whose SNI a gateway knows where they lead. */
@@ -105,15 +149,21 @@ function selectEndpoints(input: AssignmentInput): readonly EncodedEndpoint[] {
   const wanted = Object.keys(subsetLabels).length > 0;
   const unhealthy = sendsUnhealthy(policy, service);
   const draining = service.persistentSession;
-  const sameCluster = service.nodeLocal || input.clusterLocal === true;
+  const sharedBy = service.nodeLocal ? [] : input.sharedBy;
   return endpoints.filter(
     (endpoint) =>
+      (input.forwards !== true || isMarked(endpoint, input.mtls)) &&
       (endpoint.sendable || endpoint.address === '') &&
       endpoint.health !== 'Terminating' &&
       (unhealthy || endpoint.health !== 'UnHealthy') &&
       (draining || !isDraining(endpoint)) &&
       (!wanted || selects(subsetLabels, endpoint.labels)) &&
-      (!sameCluster || topology === undefined || endpoint.cluster === topology.cluster) &&
+      (sharedBy === undefined ||
+        topology === undefined ||
+        endpoint.cluster === topology.cluster ||
+        sharedBy.includes(endpoint.cluster) ||
+        // They are there because their Service is annotated as global.
+        (endpoint.viaClusterMesh && !service.nodeLocal)) &&
       (!service.nodeLocal || topology === undefined || endpoint.nodeName === topology.nodeName),
   );
 }

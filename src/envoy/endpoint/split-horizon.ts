@@ -8,7 +8,8 @@ export type Horizon = ReadonlyMap<string, readonly NetworkGateway[]>;
 
 /**
  * Endpoints as a proxy reaches them: those of other networks that have gateways are replaced by these, in their
- * localities, with their weights. An address of such a network is never served, even if no gateway can be reached.
+ * localities, with their weights. An address of such a network is never served, even if no gateway can be reached, and
+ * one of a network without gateways only if it is not that of an endpoint in the proxy's own network.
  *
  * @param passes whether requests for an endpoint can, and may, take the way through a gateway.
  */
@@ -18,6 +19,8 @@ export function splitHorizon(
   horizon: Horizon,
   passes: (endpoint: EncodedEndpoint) => boolean,
 ): readonly EncodedEndpoint[] {
+  const isForeign = ({ network }: EncodedEndpoint): boolean => network !== '' && network !== own;
+  const near = new Set(endpoints.filter(({ network }) => network === own).map(({ address }) => address));
   const direct: EncodedEndpoint[] = [];
   const behind = new Map<string, Map<NetworkGateway, number>>();
   for (const endpoint of endpoints) {
@@ -25,7 +28,7 @@ export function splitHorizon(
     if (requested !== undefined && network !== '' && !requested.includes(network)) continue;
     const gateways = network === own ? undefined : horizon.get(network);
     if (gateways === undefined) {
-      if (endpoint.sendable) direct.push(endpoint);
+      if (endpoint.sendable && !(isForeign(endpoint) && near.has(endpoint.address))) direct.push(endpoint);
       continue;
     }
     if (!passes(endpoint)) continue;

@@ -1,4 +1,4 @@
-import type { GatewayChain, SettledGatewayListener } from '../../model/gateway.ts';
+import type { GatewayChain, SettledGatewayListener, SniChain } from '../../model/gateway.ts';
 import type { ListenerSettings } from '../../model/mesh-config.ts';
 import type { Traits } from '../../model/traits.ts';
 import { listenerAccessLogs } from './access-log.ts';
@@ -6,25 +6,27 @@ import { downstreamTls } from '../tls/downstream.ts';
 import { listenerFilters } from './filters.ts';
 import type { Filter, FilterChain } from '../gen/types.gen.ts';
 import { httpConnectionManager } from './http-connection-manager.ts';
+import { MESH } from './inbound-match.ts';
 import { listenerAddress, realListener } from './listener.ts';
 import type { SecurityFilters } from '../security/authorization.ts';
-import { l4Filters } from './outbound-filters.ts';
+import { type FilterContext, l4Filters } from './outbound-filters.ts';
 import { type BuiltListener, CONNECT_TIMEOUT } from './outbound-listener.ts';
 
 export interface GatewayListenerInput {
-  /** Has at least one chain. */
+  /** Has at least one chain, or is to have others. */
   readonly listener: SettledGatewayListener;
   readonly traits: Traits;
   readonly settings: ListenerSettings;
   readonly security: SecurityFilters;
 }
 
-/** One listener of a router. */
+/** One listener of a router, without the chains of servers with AUTO_PASSTHROUGH: see {@link sniFilterChain}. */
 export function buildGatewayListener(input: GatewayListenerInput): BuiltListener {
   const { traits, settings } = input;
-  const { name, address, port, chains } = input.listener;
+  const { name, address, port, chains, forwardsFor } = input.listener;
   const logs = listenerAccessLogs(settings);
-  const looksIntoTls = chains.some(({ serverNames, tls }) => serverNames.length > 0 || tls !== undefined);
+  const looksIntoTls =
+    forwardsFor.length > 0 || chains.some(({ serverNames, tls }) => serverNames.length > 0 || tls !== undefined);
   const inspectors = [
     // The PROXY header comes before TLS.
     ...(settings.gatewayTopology.proxyProtocol ? [listenerFilters.proxyProtocol] : []),
@@ -45,6 +47,18 @@ export function buildGatewayListener(input: GatewayListenerInput): BuiltListener
       ...(logs.length === 0 ? {} : { accessLog: logs }),
     },
     clusters: [...new Set([...clusters, ...input.security.clusters])].sort(),
+  };
+}
+
+/**
+ * Connections are forwarded as they are. Only those that offer a protocol of the mesh are: what they are led to takes
+ * them for mutual TLS.
+ */
+export function sniFilterChain({ serverName, target }: SniChain, context: FilterContext): FilterChain {
+  return {
+    filterChainMatch: { serverNames: [serverName], applicationProtocols: MESH },
+    filters: l4Filters(target, context),
+    transportSocketConnectTimeout: CONNECT_TIMEOUT,
   };
 }
 

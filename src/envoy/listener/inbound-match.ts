@@ -15,7 +15,8 @@ export interface InboundMatch {
 /** What a proxy of the mesh offers besides its own protocols if it has detected HTTP, or something else. */
 const MESH_HTTP = ['istio-http/1.0', 'istio-http/1.1', 'istio-h2'];
 const MESH_TCP = ['istio-peer-exchange', 'istio'];
-const MESH = ['istio', 'istio-peer-exchange', 'istio-http/1.0', 'istio-http/1.1', 'istio-h2'];
+/** What a proxy of the mesh may offer. */
+export const MESH = ['istio', 'istio-peer-exchange', 'istio-http/1.0', 'istio-http/1.1', 'istio-h2'];
 
 type Serves = InboundMatch['serves'];
 

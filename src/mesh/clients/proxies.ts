@@ -150,7 +150,7 @@ function viewOf(node: NodeFacts, proxy: ConnectedProxy, read: Reader, deps: Prox
   const traits = { ...node.traits, cluster: remote };
   const podKey = objectKey(remote || clusterId, namespace, node.workloadName);
   const pod = node.workloadName === '' ? undefined : read.get(deps.workloads.pods, podKey);
-  const workload = pod ?? entryOf(node, read, deps);
+  const workload = pod ?? entryOf(node, remote || clusterId, read, deps);
   const labels: Labels = { ...(workload?.labels ?? node.labels), ...node.staticLabels };
   const locality = workload?.locality || localityOfLabels(labels) || node.locality;
   // Several namespaces may mention the same selector.
@@ -173,7 +173,7 @@ function viewOf(node: NodeFacts, proxy: ConnectedProxy, read: Reader, deps: Prox
     sidecar: sidecar?.key ?? '',
   };
   const nodeName = workload?.nodeName || node.nodeName;
-  const cluster = workload?.cluster ?? node.cluster;
+  const cluster = workload?.cluster ?? (remote || clusterId);
   const priorityLabels = allOf(read, deps.priorityLabels);
   const topology: Topology = {
     locality,
@@ -239,17 +239,19 @@ function placeLabels(labels: Labels, names: readonly string[]): Labels {
 }
 
 /**
- * The WorkloadEntry of a proxy without a Pod, that is, on a virtual machine: one with an address of the proxy. If there
- * are several, the one with the proxy's name, or else the first by name.
+ * The WorkloadEntry of a proxy without a Pod, that is, on a virtual machine: one in its cluster with an address of the
+ * proxy. If there are several, the one with the proxy's name, or else the first by name.
  */
 function entryOf(
   { namespace, workloadName, addresses }: NodeFacts,
+  cluster: string,
   read: Reader,
   deps: ProxyDeps,
 ): Workload | undefined {
-  const entries = addresses.flatMap((address) =>
-    read.group(deps.workloads.entriesByAddress, `${namespace}/${address}`).map((member) => member.value),
-  );
+  const entries = addresses
+    .flatMap((address) => read.group(deps.workloads.entriesByAddress, `${namespace}/${address}`))
+    .map((member) => member.value)
+    .filter((entry) => entry.cluster === cluster);
   return entries.find(({ name }) => name === workloadName) ?? entries[0];
 }
 

@@ -39,6 +39,8 @@ export interface ServiceView {
   readonly clusterPorts: readonly number[];
   /** No earlier egress listener imports it. */
   readonly isFirst: boolean;
+  /** For servers with AUTO_PASSTHROUGH, which forward connections to it as they are. */
+  readonly forwards?: boolean;
 }
 
 /** A host that only VirtualServices name, as the clients of a view see it. */

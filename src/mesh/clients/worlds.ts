@@ -72,6 +72,7 @@ function worldOf(
     ],
     qualifiers: [
       qualifiers.locality(topology.locality),
+      qualifiers.cluster(topology.cluster),
       qualifiers.topology(topologyKey),
       qualifiers.sight(sightKey(topology)),
     ],

@@ -1,7 +1,8 @@
 import { type CustomKindName, type Kind, kinds } from '../../api/kinds.ts';
+import { sourceOfKey } from '../../api/object.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import { type Condition, conditionsOf } from '../../status/conditions.ts';
-import type { Inputs } from '../inputs.ts';
+import { type Inputs, optionsOf } from '../inputs.ts';
 import type { InForce } from '../objects/in-force.ts';
 import { type Problems, problemsKey } from './problems.ts';
 
@@ -48,6 +49,8 @@ export function declareConditions(
         `conditions.${kind.name}`,
         inputs.objects[kind.name],
         (key, { metadata }, read, emit: Emit<Verdict>) => {
+          // Nothing is written into other clusters.
+          if (sourceOfKey(key) !== optionsOf(read, inputs).clusterId) return;
           const { namespace = '', name, uid = '', generation = 0 } = metadata;
           const found = read.get(problems.byObject, problemsKey(kind, key)) ?? [];
           // Only custom kinds get here.

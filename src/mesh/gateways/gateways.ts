@@ -7,9 +7,9 @@ import { settleGatewayListener } from '../../settle/gateway-chains.ts';
 import type { EncodedResource } from '../../ads/store/resource.ts';
 import { fileSecretsOf } from '../../envoy/tls/file-secrets.ts';
 import type { Secret } from '../../envoy/gen/types.gen.ts';
-import { sameResource } from '../../envoy/encode/resource.ts';
+import { node, resource, sameResource } from '../../envoy/encode/resource.ts';
 import { compareAge } from '../../model/age.ts';
-import type { GatewayModel, MergedListener } from '../../model/gateway.ts';
+import type { GatewayModel } from '../../model/gateway.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
 import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
 import { gatewayPrecedence, isVisible } from '../../settle/virtual-service-selection.ts';
@@ -24,8 +24,10 @@ import {
   routerClient,
 } from './routers.ts';
 import { type SettleListener, accessOf } from './access.ts';
+import { type AutoPassthroughDeps, type RouterListener, declareAutoPassthrough } from './auto-passthrough.ts';
 import { type GatewaySet, declareGatewayRoutes } from './routes.ts';
 import type { GatewayAccess } from '../../settle/access/gateway.ts';
+import type { ServiceView } from '../clients/views.ts';
 import type { SettleDeps } from '../resources/security-filters.ts';
 import { type Member, type Members, sameMember } from '../resources/members.ts';
 import type { HasProblems } from '../findings/problems.ts';
@@ -38,9 +40,13 @@ import { settingOf } from '../settings.ts';
 /** From Gateways, and the VirtualServices that name them, to the listeners and route tables of routers. */
 export function declareGateways(
   graph: Graph,
-  deps: GatewayDeps & SettleDeps,
+  deps: AutoPassthroughDeps & SettleDeps,
 ): {
   readonly members: readonly Members[];
+  /** What routers forward to by SNI. */
+  readonly forwarded: Collection<ServiceView>;
+  /** Lists that only some routers have, with their children. */
+  readonly lists: readonly Collection<readonly string[]>[];
   readonly problems: readonly Collection<HasProblems>[];
   readonly parsed: Collection<ReconciledGateway & InForce>;
   readonly models: Collection<GatewayModel>;
@@ -77,6 +83,8 @@ export function declareGateways(
   const routes = declareGatewayRoutes(graph, deps, routers, sets);
   return {
     members: [listeners.members, routes.members, declareFileSecrets(graph, deps, routers, sets)],
+    forwarded: listeners.autoPassthrough.services,
+    lists: listeners.autoPassthrough.lists,
     parsed,
     models,
     routers: routers.classes,
@@ -85,18 +93,18 @@ export function declareGateways(
   };
 }
 
-interface RouterListener {
-  readonly router: RouterClass;
-  readonly listener: MergedListener;
-}
-
 interface BuiltListener extends HasProblems {
   /** Key of the class. */
   readonly routers: string;
+  /** Undefined: nothing is served. */
   readonly resource: EncodedResource | undefined;
+  /** Chains of servers with AUTO_PASSTHROUGH are added. */
+  readonly forwards: boolean;
+  /** It has no chains of its own. */
+  readonly isBare: boolean;
 }
 
-function declareListeners(graph: Graph, deps: GatewayDeps, routers: Routers, sets: Collection<GatewaySet>) {
+function declareListeners(graph: Graph, deps: AutoPassthroughDeps, routers: Routers, sets: Collection<GatewaySet>) {
   // Kept apart from their routes, so that HTTP routes do not affect listeners.
   const forwarding = graph.index(
     'forwarding routes by gateway',
@@ -112,6 +120,7 @@ function declareListeners(graph: Graph, deps: GatewayDeps, routers: Routers, set
       emit(`${key}|${listener.name}`, { router: set.router, listener: { ...listener, servers } });
     }
   });
+  const autoPassthrough = declareAutoPassthrough(graph, deps, routers, listeners);
   const settle: SettleListener = (listener, router, read) =>
     settleGatewayListener(listener, {
       traits: router.traits,
@@ -130,12 +139,16 @@ function declareListeners(graph: Graph, deps: GatewayDeps, routers: Routers, set
       const filters = read.get(deps.securityFilters, router.policies) ?? noSecurity;
       const security = isTooLarge(filters, settled.listener.chains.length) ? closed(traits) : filters;
       const input = { listener: settled.listener, traits, settings: { ...settings, gatewayTopology }, security };
-      const built = settled.listener.chains.length === 0 ? undefined : buildGatewayListener(input);
+      const { chains, forwardsFor } = settled.listener;
+      const isEmpty = chains.length + forwardsFor.length === 0;
+      const built = isEmpty ? undefined : buildGatewayListener(input);
       const from = (): readonly Source[] =>
-        wholeObjects(distinctRefs([...settled.listener.chains.flatMap(({ origins }) => origins), ...security.origins]));
+        wholeObjects(distinctRefs([...chains.flatMap(({ origins }) => origins), ...forwardsFor, ...security.origins]));
       emit(key, {
         routers: router.key,
         resource: built && deps.encoder.listener(built.listener, built.clusters, from),
+        forwards: forwardsFor.length > 0,
+        isBare: chains.length === 0,
         problems: settled.problems,
       });
     },
@@ -144,12 +157,15 @@ function declareListeners(graph: Graph, deps: GatewayDeps, routers: Routers, set
   const members = graph.derive(
     'gatewayListeners',
     built,
-    (_, value, read, emit: Emit<Member>) => {
-      if (value.resource !== undefined) emitToRouters(emit, read, routers, value.routers, value.resource);
+    (key, { routers: of, resource: own, forwards, isBare }, read, emit: Emit<Member>) => {
+      const chains = forwards ? autoPassthrough.chainsOf(read, key) : [];
+      if (own === undefined || (isBare && chains.length === 0)) return;
+      const whole = chains.length === 0 ? own : resource(own.typeUrl, own.name, node([own.body, ...chains]));
+      emitToRouters(emit, read, routers, of, whole);
     },
     sameMember,
   );
-  return { settle, built, members };
+  return { settle, built, members, autoPassthrough };
 }
 
 /** The files that a router must read for its servers, each once. */
@@ -186,6 +202,7 @@ function declareFileSecrets(
 
 function sameListener(a: BuiltListener, b: BuiltListener): boolean {
   if (a.resource === undefined || b.resource === undefined || !sameResource(a.resource, b.resource)) return false;
+  if (a.forwards !== b.forwards) return false;
   return a.problems.length === 0 && b.problems.length === 0;
 }
 

@@ -1,12 +1,15 @@
 import type { Endpoints, EndpointSlice } from '../../api/core.ts';
-import { type KubernetesObject, type ObjectRef, refOf, sourceOfKey } from '../../api/object.ts';
+import { type KubernetesObject, type ObjectRef, objectKey, refOf, sourceOfKey } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
+import { clusterOfSource, isClusterMesh } from '../../model/cluster-mesh.ts';
 import type { Endpoint, EndpointSummary, Workload } from '../../model/endpoint.ts';
+import { clusterSetDomain, isClusterSetHost } from '../../model/exported-service.ts';
 import { type MeshService, exportsOf, isDns, isHeadless } from '../../model/service.ts';
 import { type EncodedEndpoint, encodeEndpoints } from '../../envoy/endpoint/assignment.ts';
 import {
   type EndpointContext,
+  copiedFrom,
   mostEndpoints,
   reconcileEndpoints,
   reconcileEndpointSlice,
@@ -16,6 +19,7 @@ import { entryEndpoints, selectedEntries } from '../../reconcilers/service-entry
 import { summarize } from '../../reconcilers/core/endpoint-summary.ts';
 import { type Inputs, ONE, optionsOf, siblingKey } from '../inputs.ts';
 import { type HeldEndpoints, declareHeldEndpoints, reconcileHeld } from './held-endpoints.ts';
+import { isOn } from './exports.ts';
 import type { Networks } from './networks.ts';
 import type { PeerModesOf } from './peer-modes.ts';
 import type { Services } from './services.ts';
@@ -25,6 +29,8 @@ import { type Workloads, selectedWorkloads } from './workloads.ts';
 export interface EndpointList {
   /** `namespace/host` */
   readonly service: string;
+  /** The same of the multi-cluster service of which they are endpoints, too. */
+  readonly exportedAs?: string;
   readonly endpoints: readonly Endpoint[];
   /** The slice; none if the endpoints are defined in the service itself. */
   readonly origins: readonly ObjectRef[];
@@ -49,6 +55,8 @@ export interface ServiceEndpoints {
   readonly summaries: Collection<EndpointSummary>;
   /** The lists of a service; by `namespace/host`. */
   readonly byService: Index<EndpointList>;
+  /** Those of them that are slices. */
+  readonly slicesByService: Index<EndpointList>;
   /** Endpoints that are served although no slice lists them. */
   readonly held: HeldEndpoints;
 }
@@ -75,19 +83,36 @@ export function declareEndpoints(
   const { objects } = inputs;
   const hostOf = (read: Reader, namespace: string, name: string) =>
     `${namespace}/${name}.${namespace}.svc.${optionsOf(read, inputs).domainSuffix}`;
+  const asExported = (
+    read: Reader,
+    source: string,
+    namespace: string,
+    name: string,
+  ): Pick<EndpointList, 'exportedAs'> =>
+    isOn(read, inputs) && read.get(services.exports.marks, objectKey(source, namespace, name)) === true
+      ? { exportedAs: `${namespace}/${name}.${namespace}.svc.${clusterSetDomain}` }
+      : {};
   // Kept apart from the service: most changes to a service do not affect its slices.
   const persistentSessions = graph.index('services with persistent sessions', services.services, (key, service) =>
     service.persistentSession ? [key] : [],
   );
-  const contextOf = (read: Reader, key: string, service: string): EndpointContext => ({
-    cluster: sourceOfKey(key),
+  const globalServices = graph.index('global services', services.services, (key, { affinity }) =>
+    affinity === undefined ? [] : [key],
+  );
+  const contextOf = (
+    read: Reader,
+    key: string,
+    service: string,
+    cluster = clusterOfSource(sourceOfKey(key)),
+  ): EndpointContext => ({
+    cluster,
     persistentSession: read.group(persistentSessions, service).length > 0,
     pod: (ns, name) => read.get(workloads.pods, siblingKey(key, ns, name)),
     podAt: (ns, address) =>
       read
         .group(workloads.podsByAddress, address)
-        .find(({ value }) => value.ready && value.namespace === ns && value.cluster === sourceOfKey(key))?.value,
-    network: (address) => networks.of(read, sourceOfKey(key), address),
+        .find(({ value }) => value.ready && value.namespace === ns && value.cluster === cluster)?.value,
+    network: (address) => networks.of(read, cluster, address),
   });
 
   const slices = graph.derive(
@@ -97,10 +122,17 @@ export function declareEndpoints(
       const slice = object as EndpointSlice;
       const name = serviceOfSlice(slice);
       if (name === undefined) return;
-      const service = hostOf(read, slice.metadata.namespace ?? '', name);
-      const endpoints = reconcileEndpointSlice(slice, contextOf(read, key, service));
+      const { namespace = '' } = slice.metadata;
+      const service = hostOf(read, namespace, name);
+      const source = sourceOfKey(key);
+      const meshed = isClusterMesh(source) ? clusterOfSource(source) : copiedFrom(slice);
+      if (meshed !== undefined && read.group(globalServices, service).length === 0) return;
+      const context = contextOf(read, key, service, meshed);
+      const endpoints = reconcileEndpointSlice(slice, { ...context, viaClusterMesh: meshed !== undefined });
       const origin = originOf(key, slice);
-      emit(key, { service, endpoints, origins: [origin], problems: tooMany(endpoints, origin, 'endpoints') });
+      const problems = tooMany(endpoints, origin, 'endpoints');
+      const exported = meshed === undefined ? asExported(read, source, namespace, name) : {};
+      emit(key, { service, ...exported, endpoints, origins: [origin], problems });
     },
   );
   const slicesByService = graph.index('slices by service', slices, (_, list) => [list.service]);
@@ -112,7 +144,9 @@ export function declareEndpoints(
     if (hasSlices(read, key, service)) return;
     const endpoints = reconcileEndpoints(object as Endpoints, contextOf(read, key, service));
     const origin = originOf(key, object);
-    emit(`${key}#legacy`, { service, endpoints, origins: [origin], problems: tooMany(endpoints, origin, 'subsets') });
+    const problems = tooMany(endpoints, origin, 'subsets');
+    const exported = asExported(read, sourceOfKey(key), namespace, name);
+    emit(`${key}#legacy`, { service, ...exported, endpoints, origins: [origin], problems });
   });
   const held = declareHeldEndpoints(graph, inputs, workloads, (read, key, { namespace, service }) =>
     hasSlices(read, key, hostOf(read, namespace, service)),
@@ -120,23 +154,29 @@ export function declareEndpoints(
   const kept = graph.derive('heldEndpointLists', held.held, (key, part, read, emit: Emit<EndpointList>) => {
     const service = hostOf(read, part.namespace, part.service);
     const endpoints = reconcileHeld(part, contextOf(read, key, service));
-    emit(`${key}#held`, { service, endpoints, origins: [], problems: part.problems });
+    const exported = asExported(read, sourceOfKey(key), part.namespace, part.service);
+    emit(`${key}#held`, { service, ...exported, endpoints, origins: [], problems: part.problems });
   });
   const claimed = graph.derive(
     'claimedEndpoints',
     services.services,
     (key, service, read, emit: Emit<EndpointList>) => {
       const cluster = optionsOf(read, inputs).clusterId;
-      const selected =
-        service.selector === undefined ? [] : selectedWorkloads(read, workloads, service.namespace, service.selector);
-      const ofKind =
-        service.registry === 'External' ? selected : selected.filter(({ kind }) => kind === 'WorkloadEntry');
+      // Services select entries of their own cluster only; ServiceEntries select workloads of all.
+      const claims =
+        service.registry === 'External' ? [service] : read.group(services.claims, key).map(({ value }) => value);
+      const ofKind = claims.flatMap((claim) => selectedBy(read, claim, claim.remote ?? cluster, workloads));
       const able = ofKind.filter((workload) => isForAll(service, workload, optionsOf(read, inputs).rootNamespace));
       const picked = able.slice(0, Math.max(1, Math.floor(mostEndpoints / Math.max(1, service.ports.length))));
       const endpoints =
         service.registry === 'External'
           ? entryEndpoints(service, cluster, picked, (address) => networks.of(read, cluster, address))
-          : selectedEntries(service, picked);
+          : claims.flatMap((claim) =>
+              selectedEntries(
+                claim,
+                picked.filter((workload) => workload.cluster === (claim.remote ?? cluster)),
+              ),
+            );
       const message = `selects ${able.length} workloads with ${service.ports.length} ports each; only the first ${picked.length} count, because at most ${mostEndpoints} endpoints are allowed. Use fewer ports.`;
       const field = service.registry === 'External' ? 'spec.workloadSelector' : 'spec.selector';
       const problems =
@@ -145,7 +185,12 @@ export function declareEndpoints(
         const local = `selects ${ofKind.length - able.length} WorkloadEntries that point to each client's own proxy (a unix socket, or a port from 15000 to 15099 on loopback). They are ignored where other namespaces see the service; export it to "." only.`;
         problems.push(...service.origins.map((object) => ineffective(object, field, local)));
       }
-      if (endpoints.length > 0 || problems.length > 0) emit(key, { service: key, endpoints, origins: [], problems });
+      if (endpoints.length === 0 && problems.length === 0) return;
+      const exported =
+        service.registry === 'External' || isClusterSetHost(service.host)
+          ? {}
+          : asExported(read, cluster, service.namespace, service.name);
+      emit(key, { service: key, ...exported, endpoints, origins: [], problems });
     },
   );
 
@@ -164,11 +209,12 @@ export function declareEndpoints(
   const encoded = graph.derive('encodedEndpoints', each, (key, members, read, emit: Emit<EncodedList>) => {
     const scale = read.get(networks.scale, ONE) ?? 1;
     for (const { value } of members) {
-      const { service, origins, endpoints } = value;
-      emit(key, { service, origins, endpoints: encodeEndpoints(withPeerModes(endpoints, read), scale) });
+      const { service, exportedAs, origins, endpoints } = value;
+      const bytes = encodeEndpoints(withPeerModes(endpoints, read), scale);
+      emit(key, { service, ...(exportedAs !== undefined && { exportedAs }), origins, endpoints: bytes });
     }
   });
-  const byService = graph.index('encoded endpoints by service', encoded, (_, list) => [list.service]);
+  const byService = graph.index('encoded endpoints by service', encoded, (_, list) => servicesOf(list));
   const groups = graph.derive(
     'endpointGroups',
     byService,
@@ -179,7 +225,7 @@ export function declareEndpoints(
       }),
     () => false,
   );
-  const plainByService = graph.index('endpoint lists by service', lists, (_, list) => [list.service]);
+  const plainByService = graph.index('endpoint lists by service', lists, (_, list) => servicesOf(list));
   const summaries = graph.derive(
     'endpointSummaries',
     plainByService,
@@ -198,7 +244,24 @@ export function declareEndpoints(
       );
     },
   );
-  return { lists, groups, summaries, byService: plainByService, held };
+  return { lists, groups, summaries, byService: plainByService, slicesByService, held };
+}
+
+/** The services that a list is for. */
+export function servicesOf({ service, exportedAs }: Pick<EndpointList, 'service' | 'exportedAs'>): readonly string[] {
+  return exportedAs === undefined ? [service] : [service, exportedAs];
+}
+
+function selectedBy(
+  read: Reader,
+  { registry, namespace, selector }: MeshService,
+  cluster: string,
+  workloads: Workloads,
+): readonly Workload[] {
+  const selected = selector === undefined ? [] : selectedWorkloads(read, workloads, namespace, selector);
+  return registry === 'External'
+    ? selected
+    : selected.filter((workload) => workload.kind === 'WorkloadEntry' && workload.cluster === cluster);
 }
 
 /** A client's own proxy is not an endpoint for clients in other namespaces. */
@@ -226,13 +289,13 @@ function originOf(key: string, object: KubernetesObject): ObjectRef {
   return ref;
 }
 
-/** An address serves a port once, whatever the slices say. */
+/** In a network, an address serves a port once, whatever the slices say. */
 function groupByPort(endpoints: readonly EncodedEndpoint[]): Map<string, readonly EncodedEndpoint[]> {
   const byPort = new Map<string, EncodedEndpoint[]>();
   const seen = new Set<string>();
   for (const endpoint of endpoints) {
     if (endpoint.fromSlice) {
-      const identity = `${endpoint.portName}|${endpoint.address}`;
+      const identity = `${endpoint.portName}|${endpoint.address}|${endpoint.network}`;
       if (seen.has(identity)) continue;
       seen.add(identity);
     }

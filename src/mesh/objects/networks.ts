@@ -16,6 +16,8 @@ export interface Networks {
   readonly parsed: Collection<ParsedNetworks>;
   /** The network of an address in a cluster, unless its workload names one; empty: not known. */
   of(read: Reader, cluster: string, address: string): string;
+  /** The network of all addresses in a cluster; empty: not known. */
+  ofCluster(read: Reader, cluster: string): string;
   /** By network. */
   readonly gateways: Collection<NetworkGateways>;
   /** Under {@link ONE}: see `weightScale`. Absent: there are no gateways. */
@@ -52,11 +54,14 @@ export function declareNetworks(graph: Graph, inputs: Inputs): Networks {
     if (networks.ranges.size > 0) emit(key, lengthsOf([...networks.ranges.keys()]));
   });
   const gateways = declareGatewaysOfNetworks(graph, inputs, parsed);
+  const ofCluster = (read: Reader, cluster: string): string =>
+    read.get(labelled, cluster) ?? read.get(registered, cluster) ?? '';
   return {
     parsed,
+    ofCluster,
     of(read, cluster, address) {
-      const ofCluster = read.get(labelled, cluster) ?? read.get(registered, cluster);
-      if (ofCluster !== undefined) return ofCluster;
+      const whole = ofCluster(read, cluster);
+      if (whole !== '') return whole;
       const known = read.get(lengths, ONE);
       if (known === undefined || !isAddress(address)) return '';
       for (const length of known[address.includes(':') ? 'v6' : 'v4']) {

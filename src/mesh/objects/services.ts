@@ -1,8 +1,10 @@
 import { sourceOfKey } from '../../api/object.ts';
 import type { Namespace, Service } from '../../api/core.ts';
+import type { ServiceImport } from '../../api/multicluster.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import type { AddressClaim } from '../../model/address-claim.ts';
 import { compareAge, compareText } from '../../model/age.ts';
+import { isClusterMesh } from '../../model/cluster-mesh.ts';
 import { spreadHash } from '../../model/hash.ts';
 import { isWildcard } from '../../model/host.ts';
 import { type Alias, type MeshService, exportsOf, serviceKey } from '../../model/service.ts';
@@ -13,11 +15,14 @@ import {
   reconcileServiceEntry,
 } from '../../reconcilers/service-entry/service-entry.ts';
 import { reconcileService } from '../../reconcilers/core/service.ts';
+import { type ReconciledImport, reconcileServiceImport } from '../../reconcilers/multicluster/service-import.ts';
+import { type Exports, declareExports, declareImportedAddresses, isOff, isOn, isStandIn } from './exports.ts';
 import { type Inputs, optionsOf, siblingKey } from '../inputs.ts';
 import { type InForce, declareReconciled } from './in-force.ts';
 import { selectorKey } from './label-keys.ts';
 import { type LostRanges, declareLostRanges, lostRangesOf } from './lost-ranges.ts';
 import { type Settings, settingOf } from '../settings.ts';
+import type { TrustDomains } from './trust-domains.ts';
 
 /**
  * A namespace's services are spread over this many shards. Shards are the unit in which proxies share what they see.
@@ -27,6 +32,10 @@ export const SHARDS = 16;
 export interface Services {
   /** ServiceEntries as parsed. */
   readonly parsedEntries: Collection<ReconciledServiceEntry & InForce>;
+  /** ServiceImports as parsed. */
+  readonly parsedImports: Collection<ReconciledImport>;
+  /** What ServiceExports say. */
+  readonly exports: Exports;
   /** ServiceEntries with hosts that are to have automatic addresses, with such addresses, or with others. By object. */
   readonly addressClaims: Collection<AddressClaim>;
   /** What each object claims, before the claims for one host are merged. */
@@ -39,7 +48,7 @@ export interface Services {
   readonly byShard: Index<MeshService>;
   /** By address, including allocated ones. Oldest first. */
   readonly byAddress: Index<MeshService>;
-  /** Kubernetes Services by address, oldest first. */
+  /** Kubernetes Services by address, oldest first. Those of other clusters are under keys of their own. */
   readonly addressOwners: Index<MeshService>;
   /** Kubernetes Services by name, in any namespace. Oldest first. */
   readonly byName: Index<MeshService>;
@@ -50,24 +59,34 @@ export interface Services {
   readonly byEndpoint: Index<MeshService>;
 }
 
-export function declareServices(graph: Graph, inputs: Inputs, settings: Settings): Services {
+export function declareServices(
+  graph: Graph,
+  inputs: Inputs,
+  settings: Settings,
+  trustDomains: TrustDomains,
+): Services {
+  const importedAddresses = declareImportedAddresses(graph, inputs);
   const serviceClaims = graph.derive(
     'serviceClaims',
     inputs.objects.Service,
     (key, object, read, emit: Emit<MeshService>) => {
       const { namespace = '' } = object.metadata;
-      const { trustDomain, defaultServiceExportTo } = settingOf(read, settings.visibility);
+      const { defaultServiceExportTo } = settingOf(read, settings.visibility);
       const [source, { clusterId, domainSuffix }] = [sourceOfKey(key), optionsOf(read, inputs)];
       const service = reconcileService(object as Service, {
         source,
         domainSuffix,
-        trustDomain,
+        trustDomain: trustDomains.of(read, source),
         defaultExportTo: defaultServiceExportTo,
         namespace: read.get(inputs.objects.Namespace, siblingKey(key, '', namespace)) as Namespace | undefined,
       });
-      emit(`Service/${key}`, source === clusterId ? service : { ...service, remote: source });
+      if (isOn(read, inputs) && isStandIn(service, source, read, importedAddresses)) return;
+      if (source === clusterId) return emit(`Service/${key}`, service);
+      const remote = { ...service, remote: source };
+      emit(`Service/${key}`, isClusterMesh(source) ? { ...remote, affinity: 'none' } : remote);
     },
   );
+  const exports = declareExports(graph, inputs, serviceClaims);
   const parsedEntries = declareReconciled<ReconciledServiceEntry>(
     graph,
     'serviceEntries',
@@ -100,10 +119,30 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
   const addressOwners = graph.index(
     'owners of addresses',
     serviceClaims,
-    // Clusters may use the same addresses. Those of others are for their own proxies.
-    (_, { addresses, remote }) => (remote === undefined ? addresses.filter((address) => address !== '0.0.0.0') : []),
+    (_, { addresses, remote }) =>
+      addresses.filter((address) => address !== '0.0.0.0').map((address) => ownerKey(remote, address)),
     (a, b) => compareAge(a.value, b.value),
   );
+  const parsedImports = graph.derive(
+    'serviceImports',
+    inputs.objects.ServiceImport,
+    (key, object, read, emit: Emit<ReconciledImport>) => {
+      const [source, { clusterId }] = [sourceOfKey(key), optionsOf(read, inputs)];
+      if (!isOn(read, inputs)) return emit(key, { problems: [isOff(source, object)] });
+      const { name, namespace = '' } = object.metadata;
+      const { trustDomain, defaultServiceExportTo } = settingOf(read, settings.visibility);
+      const remote = source === clusterId ? undefined : source;
+      const { service, problems } = reconcileServiceImport(object as ServiceImport, {
+        ...{ source, trustDomain, defaultExportTo: defaultServiceExportTo },
+        exported: read.get(exports.services, `${namespace}/${name}`),
+        ownerOf: (address) => ownerOf(read, addressOwners, { namespace }, ownerKey(remote, address)),
+      });
+      emit(key, { problems, ...(service && { service: remote === undefined ? service : { ...service, remote } }) });
+    },
+  );
+  const importClaims = graph.derive('importClaims', parsedImports, (key, { service }, _, emit: Emit<MeshService>) => {
+    if (service !== undefined) emit(`ServiceImport/${key}`, service);
+  });
   const entryClaims = graph.derive('entryClaims', parsedEntries, (key, { services }, read, emit: Emit<MeshService>) => {
     for (const service of services) {
       const addresses = service.addresses.filter(
@@ -116,14 +155,16 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
       if (addresses.length > 0) emit(`ServiceEntry/${key}/${service.host}`, { ...service, addresses, autoAddresses });
     }
   });
-  const both = [serviceClaims, entryClaims];
+  const all = [serviceClaims, importClaims, entryClaims];
   const byAge = (a: { value: MeshService }, b: { value: MeshService }) =>
     Number(a.value.registry !== 'Kubernetes') - Number(b.value.registry !== 'Kubernetes') ||
+    // ClusterMesh says less about a Service than an API server.
+    Number(isClusterMesh(a.value.remote ?? '')) - Number(isClusterMesh(b.value.remote ?? '')) ||
     compareText(a.value.remote ?? '', b.value.remote ?? '') ||
     compareAge(a.value, b.value);
-  const claims = graph.index('claims', both, (_, service) => [serviceKey(service)], byAge);
+  const claims = graph.index('claims', all, (_, service) => [serviceKey(service)], byAge);
   const lostRanges = declareLostRanges(graph, serviceClaims, entryClaims, claims);
-  const aliases = graph.index('aliases', both, (_, service) =>
+  const aliases = graph.index('aliases', all, (_, service) =>
     service.resolution === 'Alias' ? [service.externalName!] : [],
   );
   const services = graph.derive('services', claims, (key, members, read, emit: Emit<MeshService>) => {
@@ -139,6 +180,8 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
   });
   return {
     parsedEntries,
+    parsedImports,
+    exports,
     addressClaims,
     claims,
     services,
@@ -175,7 +218,11 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
   };
 }
 
-/** The Service in another namespace that owns an address of a ServiceEntry, so that the entry loses it. */
+/** Clusters may use the same addresses. Those of others are for their own proxies. */
+const ownerKey = (remote: string | undefined, address: string): string =>
+  remote === undefined ? address : `${remote}|${address}`;
+
+/** The Service in another namespace that owns an address of a ServiceEntry or ServiceImport, which loses it. */
 export function ownerOf(
   read: Reader,
   addressOwners: Index<MeshService>,

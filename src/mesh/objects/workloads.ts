@@ -1,6 +1,7 @@
 import type { Node, Pod } from '../../api/core.ts';
 import { sourceOfKey } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
+import { clusterOfSource } from '../../model/cluster-mesh.ts';
 import type { Workload } from '../../model/endpoint.ts';
 import type { Labels } from '../../model/labels.ts';
 import { type ReconciledWorkloadEntry, reconcilePod, reconcileWorkloadEntry } from '../../reconcilers/core/workload.ts';
@@ -8,6 +9,7 @@ import { type Inputs, siblingKey } from '../inputs.ts';
 import { type InForce, declareReconciled } from './in-force.ts';
 import { labelKeys, selectorKey } from './label-keys.ts';
 import type { Networks } from './networks.ts';
+import type { TrustDomains } from './trust-domains.ts';
 import { type Settings, settingOf } from '../settings.ts';
 
 export interface Workloads {
@@ -23,17 +25,28 @@ export interface Workloads {
   readonly byLabel: Index<Workload>;
 }
 
-export function declareWorkloads(graph: Graph, inputs: Inputs, settings: Settings, networks: Networks): Workloads {
-  const contextOf = (read: Reader, key: string) => ({
-    cluster: sourceOfKey(key),
-    trustDomain: settingOf(read, settings.visibility).trustDomain,
-    network: (address: string) => networks.of(read, sourceOfKey(key), address),
+export interface WorkloadDeps {
+  readonly settings: Settings;
+  readonly networks: Networks;
+  readonly trustDomains: TrustDomains;
+}
+
+export function declareWorkloads(
+  graph: Graph,
+  inputs: Inputs,
+  { settings, networks, trustDomains }: WorkloadDeps,
+): Workloads {
+  const contextOf = (read: Reader, key: string, trustDomain: string) => ({
+    cluster: clusterOfSource(sourceOfKey(key)),
+    trustDomain,
+    network: (address: string) => networks.of(read, clusterOfSource(sourceOfKey(key)), address),
   });
   const pods = graph.derive('pods', inputs.objects.Pod, (key, object, read, emit: Emit<Workload>) => {
     const pod = object as Pod;
     const nodeName = pod.spec?.nodeName;
     const node = nodeName ? read.get(inputs.objects.Node, siblingKey(key, '', nodeName)) : undefined;
-    const workload = reconcilePod(pod, { ...contextOf(read, key), node: node as Node | undefined });
+    const trustDomain = trustDomains.of(read, clusterOfSource(sourceOfKey(key)));
+    const workload = reconcilePod(pod, { ...contextOf(read, key, trustDomain), node: node as Node | undefined });
     if (workload !== undefined) emit(key, workload);
   });
   const parsedEntries = declareReconciled<ReconciledWorkloadEntry>(
@@ -41,7 +54,11 @@ export function declareWorkloads(graph: Graph, inputs: Inputs, settings: Setting
     'workloadEntries',
     'WorkloadEntry',
     inputs,
-    (key, object, read) => reconcileWorkloadEntry(object, contextOf(read, key)),
+    (key, object, read) => {
+      // As Istio: also in other clusters, a WorkloadEntry is configuration of this mesh.
+      const { trustDomain } = settingOf(read, settings.visibility);
+      return reconcileWorkloadEntry(object, contextOf(read, key, trustDomain));
+    },
     { workloads: [] },
   );
   const entries = graph.derive('entryWorkloads', parsedEntries, (key, { workloads }, _, emit: Emit<Workload>) => {

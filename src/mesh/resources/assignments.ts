@@ -11,15 +11,14 @@ import {
   topologyNeeds,
 } from '../../envoy/endpoint/assignment.ts';
 import type { TopologyNeeds } from '../../model/locality.ts';
-import { hostsMatch } from '../../model/host.ts';
 import { selects } from '../../model/labels.ts';
-import type { VisibilitySettings } from '../../model/mesh-config.ts';
 import { failoverLabels, resolvePolicy } from '../../model/policy-resolution.ts';
 import { wholeObjects } from '../../model/provenance.ts';
-import { type MeshService, isDns, outboundCluster } from '../../model/service.ts';
+import { type MeshService, isDns, outboundCluster, sniCluster } from '../../model/service.ts';
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import { type AssignmentStep, type PlacedAssignment, stepsOf } from './assignment-steps.ts';
 import type { EndpointGroup } from '../objects/endpoints.ts';
+import { sharedClusters } from '../objects/shared-endpoints.ts';
 import {
   type Place,
   type Places,
@@ -65,7 +64,7 @@ export function declareAssignments(
 ): AssignmentSets {
   const demands = declareDemands(graph, 'assignment set', sources, {
     keyOf: assignmentSetKey,
-    clientOf: ({ view }) => view.traits.agent,
+    clientOf,
   });
   const needs = graph.derive('assignment needs', demands, (key, demand, read, emit: Emit<TopologyNeeds>) => {
     const found = assignmentsOf(demand, undefined, read, deps, topologies)?.assignments ?? [];
@@ -113,10 +112,17 @@ const stepKey = (set: string, { id }: AssignmentStep): string => `${set}#${id}`;
 const setOfKey = (key: string): string => key.slice(0, key.lastIndexOf('#'));
 
 const assignmentSetKey = (view: ServiceView, port: string): string =>
-  [view.service, view.rule, Number(view.view.traits.agent), port].join('|');
+  [view.service, view.rule, clientOf(view), port].join('|');
 
-/** `client`: whether it has an agent. */
-type AssignmentDemand = Demand<boolean>;
+/** Whether clients have an agent, and so certificates; or forward what has mutual TLS already. */
+type AssignmentClient = 'plain' | 'agent' | 'forwards';
+
+type AssignmentDemand = Demand<AssignmentClient>;
+
+function clientOf({ view, forwards = false }: ServiceView): AssignmentClient {
+  if (forwards) return 'forwards';
+  return view.traits.agent ? 'agent' : 'plain';
+}
 
 function foundFor(
   demand: AssignmentDemand,
@@ -156,9 +162,9 @@ function assignmentsOf(
   if (found === undefined || isDns(found.service)) return undefined;
   const { service, port, rule } = found;
   const settings = settingOf(read, deps.settings.clusters);
-  const { clusterLocalHosts } = settingOf(read, deps.settings.visibility);
-  const clusterLocal = isClusterLocal(service.host, clusterLocalHosts);
+  const sharedBy = sharedClusters(service, read, deps);
   const endpoints = group?.byPort.get(port.name) ?? [];
+  const forwards = demand.client === 'forwards';
   const horizon = horizonOf(demand.service, read, deps, topologies);
   const network = horizon === undefined ? {} : { network: true };
   const localities = new Set(endpoints.map(({ locality }) => locality)).size;
@@ -174,18 +180,19 @@ function assignmentsOf(
       const input = {
         service,
         settings,
-        clusterLocal,
-        clusterName: outboundCluster(port.number, subset?.name ?? '', service.host),
+        sharedBy,
+        clusterName: (forwards ? sniCluster : outboundCluster)(port.number, subset?.name ?? '', service.host),
+        forwards,
         policy,
         endpoints,
         horizon,
         subsetLabels: subset?.labels ?? {},
-        mtls: demand.client ? mtlsUse(rule, port.number, subset) : ('never' as const),
+        mtls: demand.client === 'plain' ? ('never' as const) : mtlsUse(rule, port.number, subset),
       };
       return {
         input,
         isSubset: subset !== undefined,
-        needs: { ...topologyNeeds(policy, service, settings, clusterLocal), ...network },
+        needs: { ...topologyNeeds(policy, service, settings, sharedBy !== undefined), ...network },
       };
     }),
   };
@@ -241,10 +248,10 @@ function assignmentSet(found: Assignments, read: Reader, places: Places, deps: C
     }
     if (all !== undefined && all.length <= mostPlaces && countQualifiers(all) <= mostProxies) return from(all);
     if (problems.length === 0) problems.push(...tooManyPlaces(found, all));
-    const { policy, settings, clusterLocal } = input;
+    const { policy, settings, sharedBy } = input;
     const { network } = needs;
     const alike = {
-      ...topologyNeeds(policy, service, settings, clusterLocal, true),
+      ...topologyNeeds(policy, service, settings, sharedBy !== undefined, true),
       ...(network === true && { network }),
     };
     return from(nearby(places.of(read, alike) ?? [], alike, mostPlaces), true);
@@ -330,9 +337,4 @@ function tooManyPlaces(found: Assignments, places: readonly Place[] | undefined)
       ? `The labels of clients would be compared for so many services that more than ${mostAssignmentsOfLabels} assignments would be needed, so they are not compared. Use labels with fewer distinct values, or compare them for fewer hosts.`
       : `${printAssignments(found)}, and its clients have ${places.length} combinations of the compared labels (${countQualifiers(places)} of all labels that any rule compares); at most ${mostPlacedEndpoints} endpoints and ${mostPlacedAssignments} assignments are allowed, so labels are not compared. Use labels with fewer distinct values.`;
   return (ruled ? rule : service).origins.map((object) => ({ object, field, reason: 'Ineffective', message }));
-}
-
-/** The most specific setting for a host applies. */
-function isClusterLocal(host: string, settings: VisibilitySettings['clusterLocalHosts']): boolean {
-  return settings.find((setting) => hostsMatch(setting.host, host))?.clusterLocal ?? false;
 }

@@ -27,18 +27,21 @@ import type { ServiceView } from '../clients/views.ts';
 /**
  * Outbound clusters and their assignments. Rules may have hundreds of subsets, for every port: each port is a separate
  * step.
+ *
+ * @param forwarded what routers forward to.
  */
 export function declareClusters(
   graph: Graph,
   deps: ClusterDeps,
+  forwarded: Collection<ServiceView>,
 ): { readonly members: readonly Members[]; readonly problems: readonly Collection<HasProblems>[] } {
   const topologies = declareTopologies(graph, deps.proxies);
-  const sources = [deps.views.serviceViews, deps.destinationViews];
+  const sources = [deps.views.serviceViews, deps.destinationViews, forwarded];
   const clusterSets = graph.derive(
     'clusterSets',
     declareDemands(graph, 'cluster set', sources, {
       keyOf: clusterSetKey,
-      clientOf: ({ view }) => clusterTraits(view.traits),
+      clientOf: ({ view, forwards = false }) => ({ traits: clusterTraits(view.traits), forwards }),
     }),
     (key, demand, read, emit: Emit<ResourceSet>) => {
       const set = clusterSet(demand, read, deps, topologies);
@@ -76,13 +79,18 @@ export function declareClusters(
   };
 }
 
-const clusterSetKey = (view: ServiceView, port: string): string =>
-  [view.service, view.rule, clusterTraitsKey(view.view.traits), port].join('|');
+const clusterSetKey = ({ service, rule, view, forwards }: ServiceView, port: string): string =>
+  [service, rule, clusterTraitsKey(view.traits), ...(forwards ? ['forwards'] : []), port].join('|');
+
+interface ClusterClient {
+  readonly traits: ClusterTraits;
+  readonly forwards: boolean;
+}
 
 const noNeeds: TopologyNeeds = { locality: false, nodeName: false, cluster: false, labels: [] };
 
 function clusterSet(
-  demand: Demand<ClusterTraits>,
+  demand: Demand<ClusterClient>,
   read: Reader,
   deps: ClusterDeps,
   topologies: Topologies,
@@ -101,7 +109,7 @@ function clusterSet(
         service,
         port,
         ...(rule && { rule }),
-        traits: demand.client,
+        ...demand.client,
         settings,
         summary,
         peersAcceptMtls: deps.peerModes.acceptsMtls(read, service.namespace),

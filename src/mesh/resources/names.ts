@@ -3,22 +3,23 @@ import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { node, samePart, sameResource } from '../../envoy/encode/resource.ts';
 import { hostResource, hostTable } from '../../envoy/names/host.ts';
 import { nameTable, tableEntries } from '../../envoy/names/name-table.ts';
+import type { Endpoint } from '../../model/endpoint.ts';
 import type { NamedHost } from '../../model/named-host.ts';
 import { isHeadless } from '../../model/service.ts';
 import type { Traits } from '../../model/traits.ts';
 import { namedHosts } from '../../settle/named-hosts.ts';
-import { type Inputs, optionsOf } from '../inputs.ts';
 import type { NameDemand, NameForm } from '../clients/name-demand.ts';
 import type { Views } from '../clients/views.ts';
+import { optionsOf } from '../inputs.ts';
 import { namesList, tableList } from '../lists.ts';
 import type { ServiceEndpoints } from '../objects/endpoints.ts';
+import type { Networks } from '../objects/networks.ts';
 import { isLeftToServices } from '../objects/service-names.ts';
-import type { Services } from '../objects/services.ts';
+import { type SharedEndpointsDeps, sharedClusters } from '../objects/shared-endpoints.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 
-export interface NameDeps {
-  readonly inputs: Inputs;
-  readonly services: Services;
+export interface NameDeps extends SharedEndpointsDeps {
+  readonly networks: Networks;
   readonly endpoints: ServiceEndpoints;
   readonly views: Views;
 }
@@ -140,16 +141,22 @@ function setOf({ service, traits: { ipFamily, dnsCapture, cluster } }: NameUse):
   return `${service}|${ipFamily}|${cluster}${dnsCapture ? '|dns-capture' : ''}`;
 }
 
-function hostsOf(
-  { service: key, traits }: NameUse,
-  read: Reader,
-  { services, endpoints }: NameDeps,
-): readonly NamedHost[] {
+function hostsOf({ service: key, traits }: NameUse, read: Reader, deps: NameDeps): readonly NamedHost[] {
+  const { networks, services, endpoints } = deps;
   const service = read.get(services.services, key);
   if (service === undefined) return [];
-  const all = () =>
-    isHeadless(service) ? read.group(endpoints.byService, key).flatMap(({ value }) => value.endpoints) : [];
-  return namedHosts(service, all, traits);
+  const own = traits.cluster || optionsOf(read, deps.inputs).clusterId;
+  const all = (): readonly Endpoint[] => {
+    if (!isHeadless(service)) return [];
+    const shared = sharedClusters(service, read, deps);
+    const found = read.group(endpoints.byService, key).flatMap(({ value }) => value.endpoints);
+    return shared === undefined
+      ? found
+      : found.filter(
+          ({ cluster, viaClusterMesh }) => cluster === own || shared.includes(cluster) || viaClusterMesh === true,
+        );
+  };
+  return namedHosts(service, all, { traits, cluster: own, network: networks.ofCluster(read, own) });
 }
 
 const samePiece = (a: TablePiece, b: TablePiece): boolean => a.view === b.view && samePart(a.part, b.part);

@@ -10,8 +10,10 @@ import { allOf, wholeOf } from '../whole.ts';
 export interface Topologies {
   /** Group `all`: every locality of a connected proxy. */
   readonly localities: Index<Place>;
+  /** Group `all`: every cluster of a connected proxy. */
+  readonly clusters: Index<Place>;
   readonly full: Index<{ readonly key: string; readonly topology: Topology }>;
-  /** Group `all`: every combination of a network and a locality of a connected proxy. */
+  /** Group `all`: every combination of a network, a cluster and a locality of a connected proxy. */
   readonly sights: Index<Sight>;
   /** Under {@link ONE}, if some proxy requests certain networks only. */
   readonly requested: Collection<true>;
@@ -40,12 +42,21 @@ export function declareTopologies(graph: Graph, proxies: Proxies): Topologies {
       emit(locality, { topology, qualifiers: [qualifiers.locality(locality)], hash: spreadHash(locality) });
     },
   );
+  const clusters = graph.derive(
+    'clusters of proxies',
+    graph.index('topologies by cluster', full, (_, { topology }) => [topology.cluster]),
+    (cluster, _, __, emit: Emit<Place>) => {
+      const topology = { ...nowhere, cluster };
+      emit(cluster, { topology, qualifiers: [qualifiers.cluster(cluster)], hash: spreadHash(cluster) });
+    },
+  );
   const sights = graph.derive(
     'sights',
     graph.index('topologies by sight', full, (_, { topology }) => [sightKey(topology)]),
     (key, [first], _, emit: Emit<Sight>) => {
       const { topology } = first.value;
-      emit(key, { key, topology: { ...nowhere, ...sightOf(topology), locality: topology.locality } });
+      const { locality, cluster } = topology;
+      emit(key, { key, topology: { ...nowhere, ...sightOf(topology), locality, cluster } });
     },
   );
   const requested = graph.derive(
@@ -59,6 +70,7 @@ export function declareTopologies(graph: Graph, proxies: Proxies): Topologies {
     sights: wholeOf(graph, 'all sights', sights),
     requested,
     localities: wholeOf(graph, 'all localities', localities),
+    clusters: wholeOf(graph, 'all clusters of proxies', clusters),
     full: wholeOf(graph, 'all topologies', full),
   };
 }
@@ -109,10 +121,12 @@ export const needsKey = ({ locality, nodeName, cluster, labels, network = false 
 
 /** The places from which something looks different, each once, however many proxies are there. */
 export function placesOf(read: Reader, topologies: Topologies, needs: TopologyNeeds): readonly Place[] {
-  if (needs.nodeName || needs.cluster || needs.labels.length > 0)
+  if (needs.nodeName || needs.labels.length > 0)
     return narrowed(allOf(read, topologies.full), needs, qualifiers.topology);
   // There are fewer of these than of places on nodes.
-  if (needs.network === true) return narrowed(allOf(read, topologies.sights), needs, qualifiers.sight);
+  if (needs.network === true || (needs.cluster && needs.locality))
+    return narrowed(allOf(read, topologies.sights), needs, qualifiers.sight);
+  if (needs.cluster) return allOf(read, topologies.clusters);
   if (!needs.locality) return [everywhere];
   return allOf(read, topologies.localities);
 }

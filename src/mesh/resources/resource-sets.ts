@@ -6,6 +6,7 @@ import type { MeshService, ServicePort } from '../../model/service.ts';
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import type { ServiceEndpoints } from '../objects/endpoints.ts';
 import type { Networks } from '../objects/networks.ts';
+import type { Inputs } from '../inputs.ts';
 import type { Place } from './places.ts';
 import type { Proxies } from '../clients/proxies.ts';
 import type { PeerModesOf } from '../objects/peer-modes.ts';
@@ -20,6 +21,7 @@ export interface ResourceSet {
 }
 
 export interface ClusterDeps {
+  readonly inputs: Inputs;
   readonly settings: Settings;
   readonly services: Services;
   readonly endpoints: ServiceEndpoints;
@@ -86,7 +88,11 @@ export interface RuledPort {
 }
 
 /** The port, as seen by the clients that need it. */
-export function ruledPortOf(demand: Demand<unknown>, read: Reader, deps: ClusterDeps): RuledPort | undefined {
+export function ruledPortOf(
+  demand: Demand<unknown>,
+  read: Reader,
+  deps: Pick<ClusterDeps, 'services' | 'rules'>,
+): RuledPort | undefined {
   const service = read.get(deps.services.services, demand.service);
   const port = service?.ports.find((own) => String(own.number) === demand.port && own.protocol !== 'UDP');
   if (service === undefined || port === undefined) return undefined;

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import type { KubernetesObject } from '../../api/object.ts';
 import { printRef } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
@@ -25,8 +26,12 @@ export interface DebugSources {
   readonly status: (proxy: string | undefined) => Iterable<string>;
   /** The clusters that objects come from. */
   readonly clusters: () => Iterable<object>;
+  /** Who has an address, as clusters of a ClusterMesh say. */
+  readonly identities: (address: string) => readonly object[];
   /** The networks that have gateways, and those. */
   readonly networks: () => Iterable<object>;
+  /** In Istio's JSON. */
+  readonly multiclusterServices: () => Iterable<object>;
   /** The last commits, the newest first. */
   readonly commits: () => Iterable<object>;
   /** Records this process for this long; undefined: a recording is under way. */
@@ -66,7 +71,9 @@ export function debugPages(sources: DebugSources): DebugPages {
     held,
     status,
     clusters,
+    identities,
     networks,
+    multiclusterServices,
     commits,
     locate,
   } = sources;
@@ -110,7 +117,25 @@ export function debugPages(sources: DebugSources): DebugPages {
     ],
     ['edsz', { help: 'the endpoints that the proxy proxyID= is given', show: (query) => dump(query, ['eds']) }],
     ['clusterz', { help: 'clusters that objects come from', show: () => jsonArrayAnswer(clusters()) }],
+    [
+      'identityz',
+      {
+        help: 'who has the address address=, as clusters of a ClusterMesh say',
+        show(query) {
+          const address = query.get('address') ?? '';
+          if (isIP(address) === 0) return refusal(400, 'You must provide an IP address= in the query string');
+          return jsonArrayAnswer(identities(address));
+        },
+      },
+    ],
     ['networkz', { help: 'networks that have gateways, and where these are', show: () => jsonArrayAnswer(networks()) }],
+    [
+      'mcsz',
+      {
+        help: 'ServiceExports and ServiceImports of all clusters',
+        show: () => jsonArrayAnswer(multiclusterServices()),
+      },
+    ],
     ['registryz', { help: 'hosts of the mesh', show: () => jsonArrayAnswer(services()) }],
     ['endpointShardz', { help: 'endpoints of the mesh, by host', show: () => jsonObjectAnswer(endpoints()) }],
     ['endpointz', { help: 'the same as endpointShardz', show: () => jsonObjectAnswer(endpoints()) }],

@@ -1,8 +1,11 @@
 import type { Endpoints, EndpointSlice } from '../../api/core.ts';
 import type { Endpoint, Health, Workload } from '../../model/endpoint.ts';
+import type { Labels } from '../../model/labels.ts';
 
 export interface EndpointContext {
   readonly cluster: string;
+  /** The slice stands for endpoints of another cluster of a ClusterMesh, whose Pods are not here. */
+  readonly viaClusterMesh?: boolean;
   /** The Service's sessions stick to an endpoint: endpoints that leave are drained, not dropped. */
   readonly persistentSession: boolean;
   /** The Pod that a targetRef names; undefined if there is none. */
@@ -23,6 +26,17 @@ export function serviceOfSlice(slice: EndpointSlice): string | undefined {
   const labels = slice.metadata.labels ?? {};
   if (slice.addressType === 'FQDN' || labels['multicluster.kubernetes.io/service-name'] !== undefined) return undefined;
   return labels[SERVICE_NAME];
+}
+
+const MANAGED_BY = 'endpointslice.kubernetes.io/managed-by';
+const SOURCE_CLUSTER = 'multicluster.kubernetes.io/source-cluster';
+
+/**
+ * The cluster whose endpoints Cilium has copied into a slice of this one (`service.cilium.io/global-sync-endpoint-slices`);
+ * undefined: it is a slice like any other.
+ */
+export function copiedFrom({ metadata: { labels = {} } }: EndpointSlice): string | undefined {
+  return labels[MANAGED_BY] === 'endpointslice-mesh-controller.cilium.io' ? labels[SOURCE_CLUSTER] : undefined;
 }
 
 /**
@@ -93,10 +107,12 @@ function workloadOf(
   address: string,
   context: EndpointContext,
 ): Workload | undefined | 'unknown' {
-  if (target?.kind === 'Pod' && target.name !== undefined)
+  if (target?.kind === 'Pod' && target.name !== undefined && context.viaClusterMesh !== true)
     return context.pod(target.namespace ?? namespace, target.name) ?? 'unknown';
   return context.podAt(namespace, address);
 }
+
+const NO_LABELS: Labels = {};
 
 function endpointOf(
   address: string,
@@ -104,7 +120,7 @@ function endpointOf(
   portName: string,
   health: Health,
   workload: Workload | undefined,
-  { cluster, network }: EndpointContext,
+  { cluster, viaClusterMesh, network }: EndpointContext,
 ): Endpoint {
   const namesNetwork = workload !== undefined && workload.inheritsNetwork !== true;
   return {
@@ -112,10 +128,11 @@ function endpointOf(
     port,
     portName,
     health,
-    labels: workload?.labels ?? {},
+    labels: workload?.labels ?? NO_LABELS,
     locality: workload?.locality ?? '',
     network: (namesNetwork ? workload.network : network?.(address)) ?? '',
     cluster,
+    ...(viaClusterMesh === true && { viaClusterMesh }),
     identity: workload?.identity ?? '',
     tlsMode: workload?.tlsMode ?? 'disabled',
     workload: workload?.workload ?? '',

@@ -35,12 +35,14 @@ export function mayBeGateway({ metadata, spec = {} }: Service): boolean {
   );
 }
 
-/** The gateways that a Service is, by its label or because MeshNetworks name it. */
+/** The gateways that a Service is, by its label if it has the port, or because MeshNetworks name it. */
 export function gatewaysOfService(service: Service, context: GatewayContext): readonly GatewayPlaces[] {
   const { labels = {}, annotations = {} } = service.metadata;
   const { spec = {}, status } = service;
   const network = labels[networkLabel] ?? '';
-  const wanted = network === '' ? context.named() : [{ network, port: portOf(labels[GATEWAY_PORT]) }];
+  const labelled = { network, port: portOf(labels[GATEWAY_PORT]) };
+  const isOpen = (spec.ports ?? []).some(({ port }) => port === labelled.port);
+  const wanted = network === '' ? context.named() : isOpen ? [labelled] : [];
   const own = [
     ...(spec.type === 'LoadBalancer' ? (status?.loadBalancer?.ingress ?? []) : []).flatMap(({ ip, hostname }) =>
       ip ? [canonicalAddress(ip)] : hostname ? [canonicalHost(hostname)] : [],

@@ -1,6 +1,7 @@
 import type { Namespace, Service } from '../../api/core.ts';
 import { refOf } from '../../api/object.ts';
 import { spiffeId } from '../../identity/spiffe.ts';
+import { affinityOf } from '../../model/cluster-mesh.ts';
 import type { MeshService, Resolution, ServicePort } from '../../model/service.ts';
 import { settleExportTo } from '../export-to.ts';
 import { servicePortProtocol } from '../protocol.ts';
@@ -22,6 +23,7 @@ export function reconcileService(object: Service, context: ServiceContext): Mesh
   const { name, namespace = '' } = object.metadata;
   const annotations = object.metadata.annotations ?? {};
   const spec = object.spec ?? {};
+  const affinity = affinityOf(annotations);
   const distribution = trafficDistribution(
     spec.trafficDistribution ??
       annotations['networking.istio.io/traffic-distribution'] ??
@@ -51,6 +53,7 @@ export function reconcileService(object: Service, context: ServiceContext): Mesh
       ),
     ],
     ...(distribution === undefined ? {} : { trafficDistribution: distribution }),
+    ...(affinity === undefined ? {} : { affinity }),
     nodeLocal: spec.internalTrafficPolicy === 'Local',
     aliases: [],
     raceConnect: false,

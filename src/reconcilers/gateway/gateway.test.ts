@@ -237,8 +237,8 @@ test.each([
     'Ineffective spec.servers[0].tls.httpsRedirect: The field has no effect.',
   ],
   [
-    { mode: 'AUTO_PASSTHROUGH' },
-    'UnsupportedField spec.servers[0].tls.mode: The value AUTO_PASSTHROUGH is not supported yet',
+    { mode: 'AUTO_PASSTHROUGH', credentialName: 'c' },
+    'Ineffective spec.servers[0].tls.credentialName: "c" has no effect. In mode',
   ],
 ])('%j is served, and its owner hears what has no effect', (tls, expected) => {
   const spec = { servers: [https(tls)] };

@@ -63,7 +63,8 @@ function readServer(field: Field, namespace: string, names: Set<string>): Gatewa
   if (read.length === 0) hosts.invalid('must have at least one host; * matches all.');
   const tls = field.get('tls').expectObject();
   const serves = readServerTls(tls, port.protocol);
-  if (serves.kind !== 'http' && serves.kind !== 'tcp') checkServerNames(hosts);
+  if (serves.kind === 'autoPassthrough') checkNamespaces(hosts);
+  else if (serves.kind !== 'http' && serves.kind !== 'tcp') checkServerNames(hosts);
   return {
     field: field.path,
     name: field.get('name').string(),
@@ -122,6 +123,19 @@ function checkServerNames(hosts: Field): void {
     const text = typeof element.value === 'string' ? element.value : '';
     if (/^\*[^.]/.test(text.slice(text.indexOf('/') + 1)))
       element.invalid(`${quote(text)} has a wildcard for part of a name, which only plaintext HTTP allows.`);
+  }
+}
+
+/** Here, hosts are those of services, and no VirtualService is asked. Source: Istio, which cuts namespaces off. */
+function checkNamespaces(hosts: Field): void {
+  for (const element of hosts.list()) {
+    const text = typeof element.value === 'string' ? element.value : '';
+    if (text.includes('/') && !text.startsWith('*/'))
+      element.findings.report(
+        element.path,
+        'Ineffective',
+        `${quote(text)} applies to services in all namespaces: in mode AUTO_PASSTHROUGH, a namespace has no effect. Limit the server by a host such as *.shop.svc.cluster.local.`,
+      );
   }
 }
 

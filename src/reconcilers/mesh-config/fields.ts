@@ -10,6 +10,7 @@ const SUPPORTED: Readonly<Record<string, readonly string[] | true>> = {
   defaultVirtualServiceExportTo: true,
   defaultDestinationRuleExportTo: true,
   serviceSettings: true,
+  discoverySelectors: true,
   connectTimeout: true,
   dnsRefreshRate: true,
   enableAutoMtls: true,

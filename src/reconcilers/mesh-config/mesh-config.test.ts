@@ -115,11 +115,13 @@ test('locality load balancing can be switched off', () => {
   expect(reconcileMeshConfig('localityLbSetting: {enabled: false}').config.clusters).not.toHaveProperty('localityLb');
 });
 
-test('the most specific clusterLocal setting comes first', () => {
-  const { config } = reconcileMeshConfig(
-    'serviceSettings: [{settings: {clusterLocal: false}, hosts: ["*.kube-system.svc.cluster.local", a.b.svc.cluster.local]}]',
-  );
+test('the most specific clusterLocal setting comes first; the control plane is that of the own cluster', () => {
+  const { config } = reconcileMeshConfig(`
+    defaultConfig: {discoveryAddress: "fairlead.istio-system.svc:15012"}
+    serviceSettings: [{settings: {clusterLocal: false}, hosts: ["*.kube-system.svc.cluster.local", a.b.svc.cluster.local]}]
+  `);
   expect(config.visibility.clusterLocalHosts).toEqual([
+    { host: 'fairlead.istio-system.svc.cluster.local', clusterLocal: true },
     { host: 'kubernetes.default.svc.cluster.local', clusterLocal: true },
     { host: 'a.b.svc.cluster.local', clusterLocal: false },
     { host: '*.kube-system.svc.cluster.local', clusterLocal: false },

@@ -17,6 +17,7 @@ import { present } from '../destination-rule/values.ts';
 import { quote } from '../../api/quote.ts';
 import { Field, Findings } from '../field.ts';
 import { readAuthorizers } from './authorizers.ts';
+import { readDiscoverySelectors } from './discovery-selectors.ts';
 import { readGatewayTopology } from './gateway-topology.ts';
 import { cipherListProblem, cipherProblem, curveProblem } from '../gateway/ciphers.ts';
 import { type FormatProblem, problemOfFormat } from '../virtual-service/header-format.ts';
@@ -67,6 +68,7 @@ export function reconcileMeshConfig(
       trustDomainAliases: shared.trustDomainAliases,
       authorizers: readAuthorizers(mesh.get('extensionProviders')),
     },
+    discoverySelectors: readDiscoverySelectors(mesh.get('discoverySelectors')),
   };
   return {
     config,
@@ -109,6 +111,7 @@ function visibility(mesh: Field, shared: Shared, domainSuffix: string): Visibili
   const clusterLocal = new Map<string, boolean>([
     [`*.kube-system.svc.${domainSuffix}`, true],
     [`kubernetes.default.svc.${domainSuffix}`, true],
+    [discoveryHost(mesh.get('defaultConfig').get('discoveryAddress').value, domainSuffix), true],
   ]);
   for (const setting of mesh.get('serviceSettings').objects()) {
     const local = setting.get('settings').get('clusterLocal').boolean();
@@ -129,6 +132,13 @@ function visibility(mesh: Field, shared: Shared, domainSuffix: string): Visibili
       .map(([host, local]) => ({ host, clusterLocal: local }))
       .sort((a, b) => compareSpecificity(a.host, b.host)),
   };
+}
+
+/** Each cluster has a control plane of its own under this name. The default is Istio's. */
+function discoveryHost(address: unknown, domainSuffix: string): string {
+  const text = typeof address === 'string' && address !== '' ? address : 'istiod.istio-system.svc:15012';
+  const host = canonicalHost(text.replace(/:\d+$/, ''));
+  return host.endsWith(domainSuffix) ? host : `${host}.${domainSuffix}`;
 }
 
 function exportTo(field: Field): readonly string[] {

@@ -1,3 +1,4 @@
+import { distinctRefs } from '../../api/object.ts';
 import type { MeshService } from '../../model/service.ts';
 import { mostEndpoints } from '../core/endpoint-slice.ts';
 import { mostPorts } from '../core/service.ts';
@@ -33,7 +34,7 @@ function mergeClusters(services: readonly MeshService[], winner: MeshService): M
       services.flatMap(({ remote, addresses }) => (remote === undefined ? [] : [[remote, addresses]])),
     ),
     subjectAltNames: distinct(services.flatMap((service) => service.subjectAltNames)),
-    origins: services.flatMap((service) => service.origins),
+    origins: distinctRefs(services.flatMap((service) => service.origins)),
   };
 }
 

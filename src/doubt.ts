@@ -1,13 +1,11 @@
-import type { Clock } from '../clock.ts';
-import type { Log } from './log.ts';
+import type { Clock } from './clock.ts';
 
 export interface DoubtOptions {
-  /** For logs: a kind or a resource id. */
-  readonly name: string;
-  readonly log: Log;
   readonly clock: Pick<Clock, 'now'>;
   /** Absent: every list is believed. */
   readonly doubtsLists?: true;
+  /** A list is not believed, and the one before was. */
+  readonly onDoubt?: (counts: { readonly known: number; readonly vanished: number }) => void;
 }
 
 /** A list that lacks more than half of what is known is believed when another one, this much later, agrees. Milliseconds. */
@@ -45,16 +43,11 @@ export class Doubt {
 
   /** Adds to a list that was just completed those of the known objects that are kept although it lacks them. */
   complete<V>(found: Map<string, V>, known: ReadonlyMap<string, V>): Map<string, V> {
-    const { doubtsLists, log, name: kind } = this.options;
+    const { doubtsLists, onDoubt } = this.options;
     if (doubtsLists !== true) return found;
     const isNew = this.kept === 0;
     for (const key of this.judge(found, known)) found.set(key, known.get(key)!);
-    if (isNew && this.kept > 0)
-      log.warn('Most objects vanished, keeping them until another list agrees', {
-        kind,
-        known: known.size,
-        vanished: this.kept,
-      });
+    if (isNew && this.kept > 0) onDoubt?.({ known: known.size, vanished: this.kept });
     return found;
   }
 

@@ -1,0 +1,78 @@
+import type { Clock } from './clock.ts';
+import { EtcdStore } from './clustermesh/etcd-store.ts';
+import { Exporter } from './clustermesh/exporter.ts';
+import type { WriterStatus } from './clustermesh/key-writer.ts';
+import type { MeshCluster } from './clustermesh/names.ts';
+import type { Mesh } from './mesh.ts';
+import type { Log } from './kube/log.ts';
+
+export interface ClusterMeshExportOptions {
+  readonly mesh: Pick<Mesh, 'globalServices' | 'onGlobalServices'>;
+  readonly own: MeshCluster;
+  /** How to reach the etcd. */
+  readonly file: string;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Log;
+}
+
+export interface ClusterMeshExport {
+  /** Writes while this replica leads. */
+  lead(term: AbortSignal): void;
+  /** Resolves once nothing is written any more. */
+  idle(): Promise<void>;
+}
+
+/** Keys of which the log says that etcd does not take them. */
+const MOST_SAID = 3;
+
+/** Writes the global services of this cluster into an etcd that the other clusters of the ClusterMesh read. */
+export function exportToClusterMesh(options: ClusterMeshExportOptions): ClusterMeshExport {
+  const { mesh, own, file, clock, random, log } = options;
+  let said = '';
+  const exporter = new Exporter({
+    ...{ own, clock, random },
+    services: mesh.globalServices,
+    open: (onLost) => new EtcdStore({ file, onLost, clock, random }),
+    onState() {
+      const state = stateOf(exporter.status());
+      const text = JSON.stringify(state);
+      if (state === undefined || text === said) return;
+      said = text;
+      if (state.isFine) log.info(state.message, state.fields);
+      else log.warn(state.message, state.fields);
+    },
+  });
+  mesh.onGlobalServices((services) => exporter.changed(services));
+  let leading: Promise<void> = Promise.resolve();
+  return {
+    lead(term) {
+      leading = exporter.lead(term);
+    },
+    idle: () => leading,
+  };
+}
+
+interface State {
+  readonly isFine: boolean;
+  readonly message: string;
+  readonly fields: object;
+}
+
+function stateOf(status: WriterStatus | undefined): State | undefined {
+  if (status === undefined) return undefined;
+  const { endpoint, isWhole, failure, refused } = status;
+  if (failure !== undefined)
+    return {
+      isFine: false,
+      message: 'Global services cannot be written for other clusters: etcd cannot be used',
+      fields: { reason: failure.reason },
+    };
+  if (refused.size > 0) {
+    const keys = Array.from(refused, ([key, reason]) => `${key}: ${reason}`).slice(0, MOST_SAID);
+    return { isFine: false, message: 'etcd does not take global services', fields: { endpoint, keys } };
+  }
+  return isWhole
+    ? { isFine: true, message: 'Global services are written for other clusters', fields: { endpoint } }
+    : undefined;
+}

@@ -1,0 +1,179 @@
+import { type Clock, sleep } from './clock.ts';
+import { Clusters, PATIENCE } from './clusters/clusters.ts';
+import { ClusterIds } from './clustermesh/cluster-ids.ts';
+import { ConfigDirectory } from './clustermesh/config-directory.ts';
+import type { MeshCluster } from './clustermesh/names.ts';
+import { type MeshSource, readMeshCluster } from './clustermesh/reader.ts';
+import { type ClusterReport, syncStatusOf } from './debug/cluster-report.ts';
+import type { PeerAddress } from './debug/peer-address.ts';
+import type { Engine } from './engine/engine.ts';
+import type { EtcdAccess } from './etcd/access.ts';
+import type { Log } from './kube/log.ts';
+import { clusterMeshSource } from './model/cluster-mesh.ts';
+
+export interface ClusterMeshOptions {
+  /** Has a file for each other cluster. */
+  readonly directory: string;
+  readonly own: MeshCluster;
+  /** Serve what no Service of the own cluster has the name of, too. */
+  readonly importsServices: boolean;
+  readonly engine: Pick<Engine, 'clusterSink' | 'committer'>;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+export interface ClusterMesh {
+  /** Resolves once every cluster was read, or had its time. */
+  readonly ready: Promise<void>;
+  /** What {@link ready} is waiting for, for people. */
+  waitingFor(): readonly string[];
+  reports(): readonly ClusterReport[];
+  /** Of each cluster that knows the address. */
+  identitiesOf(address: string): readonly PeerAddress[];
+  /** How often the first reading of a cluster took too long. */
+  syncTimeouts(): number;
+  /** Resolves once the signal has fired and nothing runs any more. */
+  end(): Promise<void>;
+}
+
+/** The other clusters of Cilium's ClusterMesh: their endpoints are of the global Services here. */
+export function followClusterMesh(options: ClusterMeshOptions): ClusterMesh {
+  const { directory, own, engine, clock, random, log, signal } = options;
+  const ids = new ClusterIds(own);
+  const sources = new Sources();
+  const clusters = new Clusters<EtcdAccess>({
+    start(name, access, sink, ending) {
+      const told = (failure?: string): void =>
+        failure === undefined
+          ? log.info('ClusterMesh: cluster is read again', { cluster: name })
+          : log.warn('ClusterMesh: cluster cannot be read, retrying until it works', { cluster: name, failure });
+      const { importsServices } = options;
+      const reader = { name, own, access, ids, sink, importsServices, told, clock, random };
+      return sources.add(name, readMeshCluster(reader, { signal: ending }));
+    },
+    sinkOf: (name) => engine.clusterSink(clusterMeshSource(name)),
+    // Proxies are in clusters with an API server.
+    served: () => undefined,
+    kinds: ['Service', 'EndpointSlice'],
+    hold: () => engine.committer.hold(),
+    clock,
+    random,
+  });
+  const looked = Promise.withResolvers<void>();
+  const told = new Set<string>();
+  const config = new ConfigDirectory({
+    directory,
+    ownCluster: own.name,
+    clock,
+    onChange() {
+      const refusals = refusalsOf(config);
+      for (const text of told) if (!refusals.includes(text)) told.delete(text);
+      for (const text of refusals) if (!told.has(text)) log.warn('ClusterMesh: file refused', { problem: text });
+      for (const text of refusals) told.add(text);
+      const named = [...config.clusters].map(([name, { access }]) => [name, { owner: name, access }] as const);
+      clusters.want(new Map(named.map(([name, { owner, access }]) => [name, { owner, ...(access && { access }) }])));
+    },
+    signal,
+  });
+  const following = config
+    .look()
+    .then(() => looked.resolve())
+    .then(() => config.follow());
+  const isRead = new AbortController();
+  const ready = Promise.race([
+    looked.promise,
+    sleep(clock, PATIENCE, { signal: AbortSignal.any([signal, isRead.signal]) }),
+  ]).then(() => {
+    isRead.abort();
+    return clusters.whenReady();
+  });
+  return {
+    ready,
+    waitingFor: () =>
+      clusters.statuses().flatMap(({ id, phase, trouble }) => {
+        if (phase !== 'connecting' && phase !== 'syncing') return [];
+        return [`cluster ${clusterMeshSource(id)}${trouble === undefined ? '' : ` (${trouble.reason})`}`];
+      }),
+    reports: () => reportsOf(directory, clusters, config, sources),
+    identitiesOf: (address) =>
+      sources.all().flatMap(([cluster, { identities }]) => {
+        const found = identities.identityOf(address);
+        return found === undefined ? [] : [{ cluster, ...found }];
+      }),
+    syncTimeouts: () => clusters.syncTimeouts,
+    async end() {
+      await following;
+      await clusters.end();
+    },
+  };
+}
+
+/** The source of each cluster that is in use, or about to be. */
+class Sources {
+  readonly #byCluster = new Map<string, MeshSource[]>();
+
+  add(cluster: string, source: MeshSource): MeshSource {
+    const all = this.#byCluster.get(cluster) ?? [];
+    this.#byCluster.set(cluster, [...all, source]);
+    void source.ended.finally(() => {
+      const left = (this.#byCluster.get(cluster) ?? []).filter((each) => each !== source);
+      if (left.length > 0) this.#byCluster.set(cluster, left);
+      else this.#byCluster.delete(cluster);
+    });
+    return source;
+  }
+
+  /** Of several, the one that is in use. */
+  all(): readonly (readonly [cluster: string, source: MeshSource])[] {
+    return [...this.#byCluster].flatMap(([cluster, [first]]) =>
+      first === undefined ? [] : [[cluster, first] as const],
+    );
+  }
+}
+
+function refusalsOf({ clusters, refusals }: ConfigDirectory): readonly string[] {
+  return [
+    ...refusals.map(({ file, field, message }) => printRefusal(file, field, message)),
+    ...[...clusters].flatMap(([name, { refused }]) =>
+      refused === undefined ? [] : [printRefusal(name, refused.field, refused.message)],
+    ),
+  ];
+}
+
+function reportsOf(
+  directory: string,
+  clusters: Clusters<EtcdAccess>,
+  config: ConfigDirectory,
+  sources: Sources,
+): readonly ClusterReport[] {
+  const details = new Map(sources.all().map(([cluster, source]) => [cluster, source.details()]));
+  const known = clusters.statuses().map(({ id, phase, since, figures, trouble }): ClusterReport => {
+    const refused = config.clusters.get(id)?.refused;
+    const clusterMesh = details.get(id);
+    return {
+      ...{ id: clusterMeshSource(id), secretName: `${directory}/${id}`, kind: 'ClusterMesh' },
+      ...{ syncStatus: syncStatusOf(phase), phase, since: since.toISOString() },
+      ...figures,
+      ...(trouble && { trouble: { reason: trouble.reason, since: trouble.since.toISOString() } }),
+      ...(clusterMesh && { clusterMesh }),
+      ...(refused && { refusals: [printRefusal(id, refused.field, refused.message)] }),
+    };
+  });
+  const there = new Set(known.map(({ id }) => id));
+  const refusedOnly = [...config.clusters].flatMap(([name, { refused }]) =>
+    refused === undefined || there.has(clusterMeshSource(name)) ? [] : [{ file: name, ...refused }],
+  );
+  return [
+    ...known,
+    ...[...config.refusals, ...refusedOnly].map(({ file, field, message }): ClusterReport => ({
+      ...{ id: clusterMeshSource(file), secretName: `${directory}/${file}`, kind: 'ClusterMesh' },
+      ...{ syncStatus: 'closed', phase: 'refused', refusals: [printRefusal(file, field, message)] },
+    })),
+  ];
+}
+
+function printRefusal(file: string, field: string, message: string): string {
+  return `File ${file}: ${field} ${message}`.replace(':  ', ': ');
+}

@@ -1,0 +1,32 @@
+import type { Transport } from '../api/core.ts';
+
+/** A Service of this cluster as the other clusters of a ClusterMesh are to know it. Addresses are canonical. */
+export interface GlobalService {
+  readonly namespace: string;
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly selector: Readonly<Record<string, string>>;
+  /** Its own addresses; none if it is headless. */
+  readonly frontends: readonly GlobalAddress[];
+  /** By address. */
+  readonly backends: readonly GlobalBackend[];
+}
+
+export interface GlobalAddress {
+  readonly address: string;
+  /** By name. */
+  readonly ports: readonly NamedPort[];
+}
+
+export interface GlobalBackend extends GlobalAddress {
+  /** Of a Pod of a StatefulSet. */
+  readonly hostname?: string;
+  readonly zone?: string;
+}
+
+export interface NamedPort {
+  /** Empty if it is the only one. */
+  readonly name: string;
+  readonly port: number;
+  readonly protocol: Transport;
+}

@@ -1,0 +1,64 @@
+import { kindsToRead } from './api/kinds.ts';
+import type { Clock } from './clock.ts';
+import { followClusterMesh } from './cluster-mesh.ts';
+import type { Config } from './config/config.ts';
+import type { ClusterReport } from './debug/cluster-report.ts';
+import type { PeerAddress } from './debug/peer-address.ts';
+import type { Engine } from './engine/engine.ts';
+import type { Log } from './kube/log.ts';
+import type { KubeconfigEvents } from './kubeconfig-source.ts';
+import { type KubeconfigPlace, followRemoteClusters } from './remote-clusters.ts';
+
+/** All clusters that objects come from, except the own one. */
+export interface OtherClusters {
+  /** Resolves once every cluster was read, or had its time. */
+  readonly ready: Promise<void>;
+  /** What {@link ready} is waiting for, for people. */
+  waitingFor(): readonly string[];
+  reports(): readonly ClusterReport[];
+  /** Who has an address, as far as clusters of a ClusterMesh say. */
+  identitiesOf(address: string): readonly PeerAddress[];
+  /** How often the first reading of a cluster took too long. */
+  syncTimeouts(): number;
+  /** Changes of kubeconfigs. */
+  events(): KubeconfigEvents;
+  /** Resolves once the signal has fired and nothing runs any more. */
+  end(): Promise<void>;
+}
+
+/** @param from where kubeconfigs are; undefined: there are none. */
+export function followOtherClusters(
+  { mesh, revision, insecureRemoteClusters, clusterMesh }: Config,
+  engine: Engine,
+  from: KubeconfigPlace | undefined,
+  surroundings: {
+    readonly heapBytes: number;
+    readonly log: Log;
+    readonly clock: Clock;
+    readonly signal: AbortSignal;
+  },
+): OtherClusters {
+  const { clusterId, rootNamespace } = mesh;
+  const shared = { ...surroundings, engine, random: Math.random };
+  const remote =
+    from &&
+    followRemoteClusters({
+      ...{ ...shared, from, clusterId, rootNamespace, ownKinds: kindsToRead(mesh) },
+      ...(revision !== undefined && { revision }),
+      rules: { allowInsecure: insecureRemoteClusters },
+    });
+  const { directory, own, importsServices = false } = clusterMesh ?? {};
+  const meshed = own && directory !== undefined && followClusterMesh({ ...shared, directory, own, importsServices });
+  const both = [remote, meshed].filter((each) => each !== undefined && each !== false);
+  return {
+    ready: Promise.all(both.map(({ ready }) => ready)).then(() => undefined),
+    waitingFor: () => both.flatMap((each) => each.waitingFor()),
+    reports: () => both.flatMap((each) => each.reports()),
+    identitiesOf: (address) => (meshed ? meshed.identitiesOf(address) : []),
+    syncTimeouts: () => both.reduce((sum, each) => sum + each.syncTimeouts(), 0),
+    events: () => remote?.events() ?? { add: 0, update: 0, delete: 0 },
+    async end() {
+      await Promise.all(both.map((each) => each.end()));
+    },
+  };
+}

@@ -1,0 +1,151 @@
+import { KubeConfig } from '@kubernetes/client-node';
+import type { Kind, KindName } from './api/kinds.ts';
+import type { ObjectSink } from './api/source.ts';
+import type { Clock } from './clock.ts';
+import type { RemoteSource, Trouble } from './clusters/connection.ts';
+import type { ClusterAccess } from './clusters/kubeconfig.ts';
+import { isTlsReason } from './kube/api-error.ts';
+import { TOO_LARGE } from './kube/body.ts';
+import { type Budget, OVER_BUDGET } from './kube/budget.ts';
+import { KubeClient } from './kube/client.ts';
+import { ClusterReader, FOREIGN_RESPONSE } from './kube/cluster-reader.ts';
+import { PooledKubeConfig } from './kube/credentials.ts';
+import type { Log } from './kube/log.ts';
+import { Outages } from './kube/outages.ts';
+import { Pace } from './kube/pace.ts';
+import { meshConfigName } from './reconcilers/mesh-config/trust-domain.ts';
+import { version } from './version.ts';
+
+/** How fast responses are read in the long run, and at once: a first list is not slowed down. */
+const BYTES_PER_SECOND = 4 * 1024 * 1024;
+const BYTES_AT_ONCE = 128 * 1024 * 1024;
+
+/** Nobody waits for them if the account may not read them. */
+const optionalKinds: ReadonlySet<KindName> = new Set(['ConfigMap', 'WorkloadEntry', 'ServiceExport', 'ServiceImport']);
+const remoteKindNames: ReadonlySet<KindName> = new Set([
+  ...(['Namespace', 'Node', 'Pod', 'Service', 'EndpointSlice'] as const),
+  ...optionalKinds,
+]);
+/**
+ * What is read of another cluster, as by Istio. Other configuration is that of the own one; of the mesh config, only the
+ * trust domain counts.
+ *
+ * @param own what is read of the own cluster.
+ */
+export function remoteKinds(own: readonly Kind<KindName>[]): readonly Kind<KindName>[] {
+  return own.filter(({ name }) => remoteKindNames.has(name));
+}
+
+export interface RemoteClusterOptions {
+  readonly access: ClusterAccess;
+  readonly sink: ObjectSink;
+  readonly rootNamespace: string;
+  readonly revision?: string;
+  readonly ownKinds: readonly Kind<KindName>[];
+  /** For what is kept of it. */
+  readonly budget: Budget;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+/** Reads another Kubernetes. */
+export function readRemoteCluster(id: string, options: RemoteClusterOptions): RemoteSource {
+  const { access, rootNamespace, revision, ownKinds, budget, clock, random, sink, signal } = options;
+  const log = logOf(options.log, id);
+  const api = new KubeClient({
+    config: new PooledKubeConfig(() => kubeConfigOf(access)),
+    userAgent: `fairlead/${version}`,
+    largest: FOREIGN_RESPONSE,
+    pace: new Pace({ rate: BYTES_PER_SECOND, burst: BYTES_AT_ONCE, clock }),
+  });
+  const reader = new ClusterReader({
+    ...{ api, sink, kinds: remoteKinds(ownKinds), optional: optionalKinds, rootNamespace, clock, random, log },
+    meshConfig: meshConfigName(revision),
+    foreign: { budget },
+    outages: new Outages({ log, clock, signal }),
+  });
+  return {
+    ready: reader.whenReady(),
+    ended: reader.run({ signal }).finally(() => api.close()),
+    trouble: () => troubleIn(reader, clock),
+    figures() {
+      const stats = Object.entries(reader.stats());
+      const unreadable = stats.reduce((sum, [, { malformed }]) => sum + malformed, 0);
+      return {
+        ...(unreadable > 0 && { unreadable }),
+        memory: { used: budget.used, most: budget.most },
+        objects: Object.fromEntries(stats.map(([kind, { objects }]) => [kind, objects])),
+        stalenessSeconds: Math.max(0, ...stats.map(([, { stalenessSeconds }]) => stalenessSeconds)),
+      };
+    },
+  };
+}
+
+/** The trouble of most kinds, and which these are; it began when the last of them was heard. */
+function troubleIn(reader: ClusterReader, clock: Clock): Trouble | undefined {
+  const stats = Object.entries(reader.stats());
+  const troubled = stats.flatMap(([kind, { trouble, stalenessSeconds }]) =>
+    trouble === undefined ? [] : [{ kind, trouble, stalenessSeconds }],
+  );
+  if (troubled.length === 0) return troubleOfReading(reader, clock);
+  const reasons = [...Map.groupBy(troubled, ({ trouble }) => trouble)].map(([trouble, of]) => {
+    const who = of.length === stats.length ? '' : `${of.map(({ kind }) => kind).join(', ')}: `;
+    return `${who}${trouble}${hintFor(trouble)}`;
+  });
+  const since = clock.date().getTime() - 1_000 * Math.max(...troubled.map(({ stalenessSeconds }) => stalenessSeconds));
+  return { reason: reasons.join('; '), since: new Date(since) };
+}
+
+/** A list may be long, or never end. */
+function troubleOfReading(reader: ClusterReader, clock: Clock): Trouble | undefined {
+  const waiting = reader.waitingFor();
+  if (waiting.length === 0) return undefined;
+  return { reason: `${waiting.join(', ')}: being read`, since: clock.date() };
+}
+
+function hintFor(trouble: string): string {
+  if (trouble.startsWith('401')) return ' (renew the credentials in the kubeconfig)';
+  if (trouble.startsWith('403')) return ' (allow the account of the kubeconfig to list and watch them)';
+  if (trouble === OVER_BUDGET) return ' (what was known stays; give Fairlead more memory)';
+  if (trouble === TOO_LARGE) return ` (an object is longer than ${FOREIGN_RESPONSE / 1024 / 1024} MiB)`;
+  if (isTlsReason(trouble)) return ' (the server does not have a certificate of the authority in the kubeconfig)';
+  return '';
+}
+
+function kubeConfigOf(access: ClusterAccess): KubeConfig {
+  const { server, insecure, tlsServerName, certificateAuthority, token, login, clientCertificate } = access;
+  const config = new KubeConfig();
+  config.loadFromOptions({
+    clusters: [
+      {
+        name: 'remote',
+        server,
+        skipTLSVerify: insecure,
+        ...(tlsServerName !== undefined && { tlsServerName }),
+        ...(certificateAuthority !== undefined && { caData: certificateAuthority }),
+      },
+    ],
+    users: [
+      {
+        name: 'remote',
+        ...(token !== undefined && { token }),
+        ...login,
+        ...(clientCertificate && { certData: clientCertificate.certificate, keyData: clientCertificate.key }),
+      },
+    ],
+    contexts: [{ name: 'remote', cluster: 'remote', user: 'remote' }],
+    currentContext: 'remote',
+  });
+  return config;
+}
+
+function logOf(log: Log, cluster: string): Log {
+  return {
+    debug: (message, fields) => log.debug(message, { cluster, ...fields }),
+    info: (message, fields) => log.info(message, { cluster, ...fields }),
+    warn: (message, fields) => log.warn(message, { cluster, ...fields }),
+    error: (message, fields) => log.error(message, { cluster, ...fields }),
+  };
+}

@@ -1,0 +1,11 @@
+import { hostname } from 'node:os';
+
+/** Of this process, if nobody says otherwise. */
+export function replicaName(): string {
+  return podOf(process.env) ?? `${hostname()}-${process.pid}`;
+}
+
+/** `namespace/name` of the Pod that this runs in, as set by the chart. */
+function podOf({ POD_NAMESPACE: namespace, POD_NAME: name }: NodeJS.ProcessEnv): string | undefined {
+  return namespace === undefined || name === undefined ? undefined : `${namespace}/${name}`;
+}
