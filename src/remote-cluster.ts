@@ -4,7 +4,6 @@ import type { ObjectSink } from './api/source.ts';
 import type { Clock } from './clock.ts';
 import type { RemoteSource, Trouble } from './clusters/connection.ts';
 import type { ClusterAccess } from './clusters/kubeconfig.ts';
-import { isTlsReason } from './kube/api-error.ts';
 import { TOO_LARGE } from './kube/body.ts';
 import { type Budget, OVER_BUDGET } from './kube/budget.ts';
 import { KubeClient } from './kube/client.ts';
@@ -109,8 +108,10 @@ function hintFor(trouble: string): string {
   if (trouble.startsWith('401')) return ' (renew the credentials in the kubeconfig)';
   if (trouble.startsWith('403')) return ' (allow the account of the kubeconfig to list and watch them)';
   if (trouble === OVER_BUDGET) return ' (what was known stays; give Fairlead more memory)';
-  if (trouble === TOO_LARGE) return ` (an object is longer than ${FOREIGN_RESPONSE / 1024 / 1024} MiB)`;
-  if (isTlsReason(trouble)) return ' (the server does not have a certificate of the authority in the kubeconfig)';
+  if (trouble.endsWith(TOO_LARGE)) return ` (an object is longer than ${FOREIGN_RESPONSE / 1024 / 1024} MiB)`;
+  if (/^ERR_OSSL/.test(trouble)) return ' (the certificates or the key in the kubeconfig cannot be read)';
+  if (/^(ERR_TLS_CERT|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH)/.test(trouble))
+    return ' (the certificate of the server is not one that the kubeconfig trusts)';
   return '';
 }
 

@@ -58,13 +58,9 @@ export function errorOfTransport(error: unknown): ApiError {
 }
 
 /** Whether keys, certificates or their verification caused the error, so that reading them again may help. */
-export function isTlsFailure({ reason }: ApiError): boolean {
-  return isTlsReason(reason);
-}
-
-export function isTlsReason(reason: string): boolean {
+export function isTlsFailure(error: ApiError): boolean {
   return /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|EPROTO|ERR_OSSL|HOSTNAME_MISMATCH|INVALID_CA)/.test(
-    reason,
+    error.reason,
   );
 }
 

@@ -13,8 +13,8 @@ const LARGEST = 1_500_000;
 export function checked(kind: Kind<KindName>, shape: Shape): Shape {
   return {
     same: (a, b) => shape.same(a, b),
-    trim(raw) {
-      const object = withoutNulls(shape.trim(raw)) as KubernetesObject;
+    trim(raw, version) {
+      const object = withoutNulls(shape.trim(raw, version)) as KubernetesObject;
       if (sizeOf(object) > LARGEST || !isStored(kind, object)) throw new Error('not an object of an API server');
       return object;
     },

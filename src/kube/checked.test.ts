@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import type { Json } from '../api/json.ts';
+import { type KindName, kinds } from '../api/kinds.ts';
+import { checked } from './checked.ts';
+import { Interner } from './interner.ts';
+import { shapeOf } from './trim.ts';
+
+function trim(name: KindName, raw: Json): unknown {
+  const kind = kinds.find((each) => each.name === name)!;
+  return checked(kind, shapeOf(kind, new Interner())).trim(raw);
+}
+
+const service = (metadata: Json, spec: Json = {}): Json => ({ metadata: { namespace: 'shop', ...metadata }, spec });
+
+test('what an API server stores is taken, without nulls', () => {
+  expect(trim('Service', service({ name: 'a', labels: null }, { ports: [{ name: null, port: 80 }] }))).toEqual({
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name: 'a', namespace: 'shop' },
+    spec: { ports: [{ port: 80 }] },
+  });
+});
+
+test.each<[string, KindName, Json]>([
+  ['a name with a slash', 'Service', service({ name: 'a/b' })],
+  ['a wildcard', 'Service', service({ name: '*' })],
+  ['dots', 'Service', service({ name: 'a.other.svc' })],
+  ['an empty name', 'Service', service({ name: '' })],
+  ['no namespace', 'Service', service({ name: 'a', namespace: '' })],
+  ['a namespace with a slash', 'Pod', { metadata: { name: 'a', namespace: 'a/b' } }],
+  ['a namespace where there is none', 'Node', { metadata: { name: 'a', namespace: 'shop' } }],
+  ['a label that is too long', 'Service', service({ name: 'a', labels: { x: 'y'.repeat(64) } })],
+  ['a uid that is no text', 'Service', service({ name: 'a', uid: 7 })],
+  ['a port that is a text', 'Service', service({ name: 'a' }, { ports: [{ port: '80' }] })],
+  ['a selector that is a list', 'Service', service({ name: 'a' }, { selector: ['a'] })],
+  [
+    'an owner without a name',
+    'Pod',
+    { metadata: { name: 'a', namespace: 'shop', ownerReferences: [{ kind: 'ReplicaSet', controller: true }] } },
+  ],
+  [
+    'more than etcd takes',
+    'ConfigMap',
+    { metadata: { name: 'istio', namespace: 'shop' }, data: { mesh: 'x'.repeat(1_600_000) } },
+  ],
+  [
+    'something nested without end',
+    'WorkloadEntry',
+    {
+      metadata: { name: 'a', namespace: 'shop' },
+      spec: JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`) as Json,
+    },
+  ],
+])('%s is refused', (_, kind, raw) => {
+  expect(() => trim(kind, raw)).toThrow();
+});
