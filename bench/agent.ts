@@ -21,7 +21,7 @@ import { bundle } from '../tools/build.ts';
 const STARTS = Number(process.argv[2] ?? 5);
 const SECONDS = Number(process.argv[3] ?? 30);
 /** As in `Dockerfile.proxy`. */
-const FLAGS = ['--max-semi-space-size=1', '--v8-pool-size=0'];
+const FLAGS = ['--max-semi-space-size=1', '--v8-pool-size=0', '--optimize-for-size'];
 const SERVER = 'fairlead.istio-system.svc';
 const IDENTITY = 'spiffe://cluster.local/ns/shop/sa/bench';
 const SHORT_LIFE = '20s';

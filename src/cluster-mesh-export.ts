@@ -3,11 +3,13 @@ import { EtcdStore } from './clustermesh/etcd-store.ts';
 import { Exporter } from './clustermesh/exporter.ts';
 import type { WriterStatus } from './clustermesh/key-writer.ts';
 import type { MeshCluster } from './clustermesh/names.ts';
+import type { Committer } from './engine/committer.ts';
 import type { Mesh } from './mesh.ts';
 import type { Log } from './kube/log.ts';
 
 export interface ClusterMeshExportOptions {
   readonly mesh: Pick<Mesh, 'globalServices' | 'onGlobalServices'>;
+  readonly committer: Pick<Committer, 'onCommit'>;
   readonly own: MeshCluster;
   /** How to reach the etcd. */
   readonly file: string;
@@ -28,11 +30,13 @@ const MOST_SAID = 3;
 
 /** Writes the global services of this cluster into an etcd that the other clusters of the ClusterMesh read. */
 export function exportToClusterMesh(options: ClusterMeshExportOptions): ClusterMeshExport {
-  const { mesh, own, file, clock, random, log } = options;
+  const { mesh, committer, own, file, clock, random, log } = options;
   let said = '';
   const exporter = new Exporter({
     ...{ own, clock, random },
     services: mesh.globalServices,
+    // The first commit has all that the sources knew.
+    known: new Promise((resolve) => committer.onCommit(() => resolve())),
     open: (onLost) => new EtcdStore({ file, onLost, clock, random }),
     onState() {
       const state = stateOf(exporter.status());

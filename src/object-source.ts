@@ -251,7 +251,9 @@ function clusterSource(
   if (config.statusWrites) roots?.countMissingBy((pem) => rootCertificates?.missing(pem));
   const { own, exportFile: file } = config.clusterMesh ?? {};
   const exported =
-    own && file !== undefined ? exportToClusterMesh({ mesh, own, file, clock, random: Math.random, log }) : undefined;
+    own && file !== undefined
+      ? exportToClusterMesh({ mesh, committer: engine.committer, own, file, clock, random: Math.random, log })
+      : undefined;
   const electors = [
     { revision: '', name: config.lease.name },
     ...(config.revision === undefined

@@ -44,3 +44,19 @@ test('a mistake ends the process with 1 and one line', async () => {
     stderr: expect.stringMatching(/(^|\n)error: \/no\/such: no such file or directory\n$/),
   });
 });
+
+test('an agent does not load the fetch of Node, which takes 6 MB', async () => {
+  const report = "process.on('exit', () => console.log(process.moduleLoadList.join('\\n')))";
+  const file = join(directory, 'file');
+  writeFileSync(file, '');
+  const program = join(directory, 'dist/main.js');
+  const loaded = await promisify(execFile)(
+    process.execPath,
+    ['--import', `data:text/javascript,${report}`, program, 'agent', 'sidecar', '--root', file],
+    { env },
+  ).catch((error: unknown) => error as { readonly stdout: string; readonly stderr: string });
+  // Nothing can be written below a file. By then all of it is loaded.
+  expect(loaded.stderr).toContain('mount an emptyDir there');
+  expect(loaded.stdout).toContain('NativeModule http2');
+  expect(loaded.stdout).not.toContain('undici');
+});

@@ -1,21 +1,26 @@
 import { Command, CommanderError } from 'commander';
-import { agentCommand } from './agent.ts';
-import { checkCommand } from './check.ts';
-import { clustersCommand } from './clusters.ts';
-import { identityCommand } from './identity.ts';
-import { injectCommand } from './inject.ts';
-import { interceptCommand } from './intercept.ts';
-import { statusCommand } from './status.ts';
-import { recordCommand } from './record.ts';
-import { replayCommand } from './replay.ts';
 import { printable } from './printable.ts';
-import { explainCommand } from './explain.ts';
 import { explainedCodes } from './program.ts';
-import { releaseCommand } from './release.ts';
-import { serveCommand } from './serve.ts';
-import { translateCommand } from './translate.ts';
-import { versionCommand, versionLine } from './version.ts';
-import type { World } from './world.ts';
+import { versionLine } from './version.ts';
+import type { CommandFile, World } from './world.ts';
+
+/** In the order of the help. A command is loaded only where it is called: an agent runs in every Pod. */
+const commands: Readonly<Record<string, () => Promise<CommandFile>>> = {
+  serve: async () => (await import('./serve.ts')).serveCommand,
+  check: async () => (await import('./check.ts')).checkCommand,
+  translate: async () => (await import('./translate.ts')).translateCommand,
+  explain: async () => (await import('./explain.ts')).explainCommand,
+  status: async () => (await import('./status.ts')).statusCommand,
+  clusters: async () => (await import('./clusters.ts')).clustersCommand,
+  release: async () => (await import('./release.ts')).releaseCommand,
+  identity: async () => (await import('./identity.ts')).identityCommand,
+  record: async () => (await import('./record.ts')).recordCommand,
+  replay: async () => (await import('./replay.ts')).replayCommand,
+  inject: async () => (await import('./inject.ts')).injectCommand,
+  intercept: async () => (await import('./intercept.ts')).interceptCommand,
+  agent: async () => (await import('./agent.ts')).agentCommand,
+  version: async () => (await import('./version.ts')).versionCommand,
+};
 
 /** Runs one command line (without the names of node and script). Resolves with the exit code; never rejects. */
 export async function runCli(argv: readonly string[], world: World): Promise<number> {
@@ -28,14 +33,10 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
     .version(versionLine, '-V, --version', 'print the version')
     .helpCommand(false)
     .configureHelp({ showGlobalOptions: false });
-  const commands = [
-    ...[serveCommand, checkCommand, translateCommand, explainCommand, statusCommand],
-    ...[clustersCommand, releaseCommand, identityCommand, recordCommand, replayCommand],
-    ...[injectCommand, interceptCommand, agentCommand, versionCommand],
-  ];
-  for (const command of commands) {
-    cli.addCommand(command(world, done));
-  }
+  const [name = ''] = argv;
+  // For anything else, all: commander lists them, or suggests one.
+  const called = Object.hasOwn(commands, name) ? [commands[name]!] : Object.values(commands);
+  for (const load of called) cli.addCommand((await load())(world, done));
   for (const command of [cli, ...cli.commands.flatMap((one) => [one, ...one.commands])])
     command.exitOverride().configureOutput({
       writeOut: world.out,
@@ -48,7 +49,7 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
     return code;
   } catch (error) {
     // What explain says with 1 is an answer.
-    const failed = argv[0] === 'explain' ? 2 : 1;
+    const failed = name === 'explain' ? 2 : 1;
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : failed;
     world.err(`${explain(error)}\n`);
     return failed;

@@ -86,6 +86,7 @@ let exporter: Exporter;
 let term: AbortController;
 let running: Promise<void>;
 let states: number;
+let known: PromiseWithResolvers<void>;
 
 beforeEach(() => {
   clock = new FakeClock();
@@ -95,15 +96,22 @@ beforeEach(() => {
     ['shop/b', service('b')],
   ]);
   states = 0;
-  exporter = new Exporter({
+  known = Promise.withResolvers();
+  known.resolve();
+  exporter = exporting();
+});
+
+function exporting(): Exporter {
+  return new Exporter({
     own,
+    known: known.promise,
     services: { entries: () => services.entries(), get: (key) => services.get(key) },
     open: (onLost) => Object.assign(store, { onLost }),
     onState: () => states++,
     clock,
     random: () => 1,
   });
-});
+}
 
 function lead(): void {
   term = new AbortController();
@@ -144,6 +152,32 @@ describe('a term', () => {
       endpoint: 'https://etcd:2379',
       ...{ isWhole: true, keys: 8, pending: 0, refused: new Map() },
     });
+  });
+
+  test('waits until the services are known: nothing is deleted because nobody has read them', async () => {
+    const key = `${SERVICES}shop/a`;
+    store.keys.set(key, { value: 'of another replica', isOurs: false });
+    known = Promise.withResolvers();
+    exporter = exporting();
+    const all = services;
+    services = new Map();
+    lead();
+    await clock.advance(120_000);
+    expect(store.log).toEqual([]);
+    services = all;
+    known.resolve();
+    await clock.settle();
+    expect(store.asked()).toContain(`put ${key}`);
+  });
+
+  test('may end before the services are known', async () => {
+    known = Promise.withResolvers();
+    exporter = exporting();
+    lead();
+    await clock.settle();
+    term.abort();
+    await running;
+    expect([store.log, clock.pending]).toEqual([[], 0]);
   });
 
   test('leaves everything there when it ends, and begins anew', async () => {
@@ -334,7 +368,7 @@ describe('trouble', () => {
     ).toEqual([`delete ${SERVICES}shop/x`, `put ${SERVICES}shop/a`, `put ${SERVICES}shop/b`]);
   });
 
-  test('with listing is no reason not to write', async () => {
+  test('with listing does not keep keys from being written', async () => {
     store.failing.set(SERVICES, new Error('permission denied'));
     await started();
     expect(store.keys.size).toBe(8);

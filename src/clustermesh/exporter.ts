@@ -14,6 +14,8 @@ export interface ExporterOptions extends Pick<KeyWriterOptions, 'open' | 'clock'
     entries(): Iterable<readonly [key: string, service: GlobalService]>;
     get(key: string): GlobalService | undefined;
   };
+  /** Resolves once these are known: before that, what is written would say that there are none. */
+  readonly known: Promise<void>;
 }
 
 /** Milliseconds. Readers count a cluster as lost after two minutes of silence. */
@@ -45,6 +47,8 @@ export class Exporter {
   /** Writes until the signal fires; never rejects. */
   async lead(signal: AbortSignal): Promise<void> {
     setMaxListeners(0, signal);
+    await Promise.race([this.#options.known, new Promise((resolve) => signal.addEventListener('abort', resolve))]);
+    if (signal.aborted) return;
     const { clock } = this.#options;
     const keys = new ExportedKeys(this.#options);
     const writer = new KeyWriter({ ...this.#options, wanted: keys });

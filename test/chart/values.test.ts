@@ -23,6 +23,8 @@ withPeers(['helm'], 'the chart', () => {
     ['a budget that is not a number', { podDisruptionBudget: { maxUnavailable: 'one' } }, '/podDisruptionBudget'],
     ['a volume without a name', { extraVolumes: [{ emptyDir: {} }] }, '/extraVolumes/0'],
     ['no amount of memory', { resources: { limits: { memory: 'much' } } }, '/resources/limits/memory'],
+    ['a ClusterMesh without a name', { clusterMesh: { enabled: true } }, 'clusterMesh.name is not set'],
+    ['a cluster id out of range', { clusterMesh: { id: 512 } }, '/clusterMesh/id'],
     ['an environment that is not a list', { extraEnv: { TZ: 'UTC' } }, '/extraEnv'],
   ])('refuses %s and names it', async (_, values, place) => {
     await expect(renderChart(values)).rejects.toThrow(place);

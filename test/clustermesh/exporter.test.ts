@@ -62,7 +62,7 @@ withPeers(['etcd'], 'an exporter to a real etcd', () => {
     const file = await configFile(await etcd.access(user));
     const options = { clock: systemClock, random: () => 0 };
     const exporter = new Exporter({
-      ...{ ...options, own: home, onState: () => undefined },
+      ...{ ...options, own: home, known: Promise.resolve(), onState: () => undefined },
       services: { entries: () => services.entries(), get: (key) => services.get(key) },
       open: (onLost) => new EtcdStore({ ...options, file, onLost }),
     });

@@ -73,8 +73,8 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'another real cluster', () => {
   }
 
   test('is not served while one kind may not be read, and it is said which', async () => {
-    await nameEast('half', 'namespaces,pods,services,endpointslices.discovery.k8s.io');
-    await expect.poll(clusters).toMatch(/^east +Node: 403 Forbidden \(allow the account/m);
+    await nameEast('half', 'configmaps,namespaces,pods,services,endpointslices.discovery.k8s.io');
+    await expect.poll(clusters).toMatch(/^east +Node, WorkloadEntry: 403 Forbidden \(allow the account/m);
     has('10.1.0.1')();
   });
 

@@ -26,7 +26,7 @@ export interface GatewayContext {
 const GATEWAY_PORT = 'networking.istio.io/gatewayPort';
 const NODE_SELECTOR = 'traffic.istio.io/nodeSelector';
 
-/** Whether a Service can have addresses outside its cluster: others are no gateways, whatever their labels say. */
+/** Whether a Service can have addresses outside its cluster: others are not gateways, whatever their labels say. */
 export function mayBeGateway({ metadata, spec = {} }: Service): boolean {
   return (
     spec.type === 'LoadBalancer' ||
