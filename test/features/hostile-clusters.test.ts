@@ -130,7 +130,13 @@ test('objects that no API server would store are skipped and counted; the others
     ports: [{ name: 'http', port: 8080 }],
     endpoints: [{ addresses: [address] }],
   });
-  const odd = [of('a/b', '10.2.0.1'), of('', '10.2.0.2'), { ...of('c', '10.2.0.3'), ports: [{ port: 'x' }] }, 'text', null];
+  const odd = [
+    of('a/b', '10.2.0.1'),
+    of('', '10.2.0.2'),
+    { ...of('c', '10.2.0.3'), ports: [{ port: 'x' }] },
+    'text',
+    null,
+  ];
   const url = await hostile((request, response) => {
     if (isWatch(request)) return void response.flushHeaders();
     const isSlices = request.url?.includes('endpointslices') === true;
