@@ -9,6 +9,7 @@ import { NamespaceFilter } from './namespace-filter.ts';
 /** What a sink was told is there. */
 class Held implements ObjectSink {
   readonly objects = new Map<string, KubernetesObject>();
+  onTold: (what: string) => void = () => undefined;
 
   replace(kind: SourceKindName, objects: readonly KubernetesObject[]): void {
     for (const key of this.objects.keys()) if (key.startsWith(`${kind}/`)) this.objects.delete(key);
@@ -16,10 +17,12 @@ class Held implements ObjectSink {
   }
 
   upsert(kind: SourceKindName, object: KubernetesObject): void {
+    this.onTold(`upsert ${object.metadata.name}`);
     this.objects.set(`${kind}/${object.metadata.namespace ?? ''}/${object.metadata.name}`, object);
   }
 
   delete(kind: SourceKindName, namespace: string, name: string): void {
+    this.onTold(`delete ${name}`);
     this.objects.delete(`${kind}/${namespace}/${name}`);
   }
 
@@ -122,6 +125,18 @@ test('the selectors of the own mesh config decide about other clusters, by the l
   expect(remote.keys).toContain('Service/a/s');
 });
 
+test('of another cluster, a list passes on only what has changed', () => {
+  const { remote, other } = start();
+  const named = (name: string, rest: object = {}) => object('Service', 'a', name, rest);
+  other.replace('Service', [named('same'), named('changed'), named('gone')]);
+  const before = new Map(remote.objects);
+  const told: string[] = [];
+  remote.onTold = (what) => told.push(what);
+  other.replace('Service', [named('same'), named('changed', { spec: { type: 'ClusterIP' } }), named('new')]);
+  expect(told.sort()).toEqual(['delete gone', 'upsert changed', 'upsert new']);
+  expect(remote.objects.get('Service/a/same')).toBe(before.get('Service/a/same'));
+});
+
 test('a mistake in the mesh config leaves the selectors as they were', () => {
   const { own, filter } = start();
   filter.upsert('Namespace', namespace('a'));
@@ -136,65 +151,70 @@ test('a mistake in the mesh config leaves the selectors as they were', () => {
   expect(own.keys).toContain('Service/a/s');
 });
 
-test('whatever comes in whatever order, what is passed on is what is selected now', () => {
-  const names = ['a', 'b', 'c'] as const;
-  const label = fc.constantFrom('in', 'out');
-  const listed = fc.uniqueArray(fc.tuple(fc.constantFrom(...names), fc.constantFrom('x', 'y')), {
-    selector: ([of, name]) => `${of}/${name}`,
-  });
-  const kind = fc.constantFrom<SourceKindName>('Pod', 'VirtualService');
-  const step = fc.oneof(
-    fc.record({ do: fc.constant('list' as const), kind, listed }),
-    fc.record({ do: fc.constant('upsert' as const), kind, of: fc.constantFrom(...names), name: fc.constant('x') }),
-    fc.record({ do: fc.constant('delete' as const), kind, of: fc.constantFrom(...names), name: fc.constant('x') }),
-    fc.record({ do: fc.constant('label' as const), of: fc.constantFrom(...names), label }),
-    fc.record({ do: fc.constant('gone' as const), of: fc.constantFrom(...names) }),
-    fc.record({ do: fc.constant('namespaces' as const), labels: fc.dictionary(fc.constantFrom(...names), label) }),
-    fc.record({ do: fc.constant('select' as const), text: fc.constantFrom('{}', IN) }),
-  );
-  fc.assert(
-    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-      const { own, filter } = start();
-      const there = new Map<string, string>();
-      const labels = new Map<string, string>();
-      let isSelective = false;
-      for (const each of steps) {
-        if (each.do === 'list') {
-          for (const key of there.keys()) if (key.startsWith(`${each.kind}/`)) there.delete(key);
-          for (const [of, name] of each.listed) there.set(`${each.kind}/${of}/${name}`, of);
-          filter.replace(
-            each.kind,
-            each.listed.map(([of, name]) => object(each.kind, of, name)),
-          );
-        } else if (each.do === 'upsert') {
-          there.set(`${each.kind}/${each.of}/${each.name}`, each.of);
-          filter.upsert(each.kind, object(each.kind, each.of, each.name));
-        } else if (each.do === 'delete') {
-          there.delete(`${each.kind}/${each.of}/${each.name}`);
-          filter.delete(each.kind, each.of, each.name);
-        } else if (each.do === 'label') {
-          labels.set(each.of, each.label);
-          filter.upsert('Namespace', namespace(each.of, { mesh: each.label }));
-        } else if (each.do === 'gone') {
-          labels.delete(each.of);
-          filter.delete('Namespace', '', each.of);
-        } else if (each.do === 'namespaces') {
-          labels.clear();
-          for (const [of, value] of Object.entries(each.labels)) labels.set(of, value);
-          filter.replace(
-            'Namespace',
-            Array.from(labels, ([of, value]) => namespace(of, { mesh: value })),
-          );
-        } else {
-          isSelective = each.text === IN;
-          filter.upsert('ConfigMap', meshConfig(each.text));
+test.each(['own', 'other'] as const)(
+  'whatever comes in whatever order, what is passed on of the %s cluster is what is selected now',
+  (which) => {
+    const names = ['a', 'b', 'c'] as const;
+    const label = fc.constantFrom('in', 'out');
+    const listed = fc.uniqueArray(fc.tuple(fc.constantFrom(...names), fc.constantFrom('x', 'y')), {
+      selector: ([of, name]) => `${of}/${name}`,
+    });
+    const kind = fc.constantFrom<SourceKindName>('Pod', 'VirtualService');
+    const step = fc.oneof(
+      fc.record({ do: fc.constant('list' as const), kind, listed }),
+      fc.record({ do: fc.constant('upsert' as const), kind, of: fc.constantFrom(...names), name: fc.constant('x') }),
+      fc.record({ do: fc.constant('delete' as const), kind, of: fc.constantFrom(...names), name: fc.constant('x') }),
+      fc.record({ do: fc.constant('label' as const), of: fc.constantFrom(...names), label }),
+      fc.record({ do: fc.constant('gone' as const), of: fc.constantFrom(...names) }),
+      fc.record({ do: fc.constant('namespaces' as const), labels: fc.dictionary(fc.constantFrom(...names), label) }),
+      fc.record({ do: fc.constant('select' as const), text: fc.constantFrom('{}', IN) }),
+    );
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        const made = start();
+        const { filter: selecting } = made;
+        const [held, filter] = which === 'own' ? [made.own, made.filter] : [made.remote, made.other];
+        const there = new Map<string, string>();
+        const labels = new Map<string, string>();
+        let isSelective = false;
+        for (const each of steps) {
+          if (each.do === 'list') {
+            for (const key of there.keys()) if (key.startsWith(`${each.kind}/`)) there.delete(key);
+            for (const [of, name] of each.listed) there.set(`${each.kind}/${of}/${name}`, of);
+            filter.replace(
+              each.kind,
+              each.listed.map(([of, name]) => object(each.kind, of, name)),
+            );
+          } else if (each.do === 'upsert') {
+            there.set(`${each.kind}/${each.of}/${each.name}`, each.of);
+            filter.upsert(each.kind, object(each.kind, each.of, each.name));
+          } else if (each.do === 'delete') {
+            there.delete(`${each.kind}/${each.of}/${each.name}`);
+            filter.delete(each.kind, each.of, each.name);
+          } else if (each.do === 'label') {
+            labels.set(each.of, each.label);
+            filter.upsert('Namespace', namespace(each.of, { mesh: each.label }));
+          } else if (each.do === 'gone') {
+            labels.delete(each.of);
+            filter.delete('Namespace', '', each.of);
+          } else if (each.do === 'namespaces') {
+            labels.clear();
+            for (const [of, value] of Object.entries(each.labels)) labels.set(of, value);
+            filter.replace(
+              'Namespace',
+              Array.from(labels, ([of, value]) => namespace(of, { mesh: value })),
+            );
+          } else {
+            isSelective = each.text === IN;
+            selecting.upsert('ConfigMap', meshConfig(each.text));
+          }
+          const wanted = [...there].flatMap(([key, of]) => (!isSelective || labels.get(of) === 'in' ? [key] : []));
+          const passed = held.keys.filter((key) => !/^(Namespace|ConfigMap)/.test(key));
+          expect(passed).toEqual(wanted.sort());
+          const leftOut = [...filter.kept()].length;
+          expect(leftOut).toBe(there.size - wanted.length);
         }
-        const wanted = [...there].flatMap(([key, of]) => (!isSelective || labels.get(of) === 'in' ? [key] : []));
-        const passed = own.keys.filter((key) => !/^(Namespace|ConfigMap)/.test(key));
-        expect(passed).toEqual(wanted.sort());
-        const leftOut = [...filter.kept()].length;
-        expect(leftOut).toBe(there.size - wanted.length);
-      }
-    }),
-  );
-});
+      }),
+    );
+  },
+);

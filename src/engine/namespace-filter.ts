@@ -2,6 +2,7 @@ import type { ConfigMap } from '../api/core.ts';
 import { type SourceKindName, sourceKinds } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import type { ObjectSink } from '../api/source.ts';
+import { deepEqual } from '../cache/equal.ts';
 import type { Labels } from '../model/labels.ts';
 import type { Discovery, Selecting } from './discovery.ts';
 
@@ -48,8 +49,10 @@ export class NamespaceFilter implements ObjectSink, Selecting {
   }
 
   replace(kind: SourceKindName, objects: readonly KubernetesObject[]): void {
-    const { sink } = this.options;
-    if (isFiltered(kind)) {
+    const { sink, own } = this.options;
+    if (!isFiltered(kind)) sink.replace(kind, objects);
+    else if (own === undefined) this.replaceChanged(kind, objects);
+    else {
       for (const byKind of this.objects.values()) byKind.delete(kind);
       for (const object of objects) this.keep(kind, object);
       for (const namespace of this.objects.keys()) this.forgetEmpty(namespace);
@@ -57,7 +60,7 @@ export class NamespaceFilter implements ObjectSink, Selecting {
         kind,
         objects.filter((object) => this.passes(kind, namespaceOf(object))),
       );
-    } else sink.replace(kind, objects);
+    }
     if (kind === 'Namespace') {
       const before = [...this.labels.keys()];
       this.labels.clear();
@@ -124,6 +127,34 @@ export class NamespaceFilter implements ObjectSink, Selecting {
     for (const namespace of this.unselected)
       for (const [kind, found] of this.objects.get(namespace) ?? [])
         if (!this.passes(kind, namespace)) yield* found.values();
+  }
+
+  /**
+   * Another cluster may be listed again and again, and is whenever it is swapped. Only the difference is passed on: the
+   * rest would be a commit of nothing, for which all others wait.
+   */
+  private replaceChanged(kind: SourceKindName, objects: readonly KubernetesObject[]): void {
+    const { sink } = this.options;
+    const former = new Map<string, Map<string, KubernetesObject>>();
+    for (const [namespace, byKind] of this.objects) {
+      const found = byKind.get(kind);
+      if (found === undefined) continue;
+      former.set(namespace, found);
+      byKind.set(kind, new Map());
+    }
+    for (const object of objects) {
+      const namespace = namespaceOf(object);
+      const before = former.get(namespace)?.get(object.metadata.name);
+      const isSame = before !== undefined && (before === object || deepEqual(before, object));
+      this.keep(kind, isSame ? before : object);
+      if (!isSame && this.passes(kind, namespace)) sink.upsert(kind, object);
+    }
+    for (const [namespace, found] of former) {
+      const now = this.objects.get(namespace)?.get(kind);
+      if (this.passes(kind, namespace))
+        for (const name of found.keys()) if (now?.has(name) !== true) sink.delete(kind, namespace, name);
+      this.forgetEmpty(namespace);
+    }
   }
 
   private review(namespaces: Iterable<string>): void {

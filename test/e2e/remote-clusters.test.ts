@@ -58,10 +58,12 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'another real cluster', () => {
     (): void =>
       expect(proxy.endpoints()[REVIEWS]).toEqual(addresses.map((address) => `${address}:9080`));
 
-  async function clusters(): Promise<string> {
+  const clusters = (): Promise<string> => printed();
+
+  async function printed(...options: readonly string[]): Promise<string> {
     let out = '';
     const address = `127.0.0.1:${program.serving.ports.health}`;
-    const code = await runCli(['clusters', '--address', address], {
+    const code = await runCli(['clusters', '--address', address, ...options], {
       program: () => Promise.resolve(createProgram()),
       out: (text) => void (out += text),
       err: (text) => void (out += text),
@@ -84,6 +86,18 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'another real cluster', () => {
     expect(await clusters()).toMatch(/^east +istio-system\/east +SYNCED/m);
     await east.apply(JSON.stringify(sliceOf('10.2.0.1', '10.2.0.2')));
     await program.sent(proxy, has('10.1.0.1', '10.2.0.1', '10.2.0.2'));
+  });
+
+  test('has nothing that cannot be read', async () => {
+    await east.apply(ODD_BUT_STORED.map((object) => JSON.stringify(object)).join('\n---\n'));
+    const report = async () => {
+      const { replicas } = JSON.parse(await printed('-o', 'json')) as Reports;
+      return replicas[0]!.clusters.find(({ id }) => id === 'east')!;
+    };
+    // The Service kubernetes is there, too.
+    const objects = { Node: 1, Pod: 1, Service: 6, EndpointSlice: 2 };
+    await expect.poll(report).toMatchObject({ objects });
+    expect(await report()).not.toHaveProperty('unreadable');
   });
 
   test('changes its account without anything missing meanwhile', async () => {
@@ -113,6 +127,59 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'another real cluster', () => {
     await expect.poll(clusters).not.toMatch(/^east/m);
   });
 });
+
+interface Reports {
+  readonly replicas: readonly {
+    readonly clusters: readonly {
+      readonly id: string;
+      readonly objects?: Readonly<Record<string, number>>;
+      readonly unreadable?: number;
+    }[];
+  }[];
+}
+
+/** What an API server stores, although it is not what most have. */
+const ODD_BUT_STORED = [
+  { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace: 'shop', name: 'default' } },
+  {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name: 'n.example.com', labels: { 'topology.kubernetes.io/region': 'r' } },
+  },
+  {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      ...{ namespace: 'shop', name: 'a.b-1', labels: { empty: '', 'example.com/Upper_Case.1': 'A' } },
+      ownerReferences: [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'a', uid: 'u', controller: true }],
+    },
+    spec: {
+      automountServiceAccountToken: false,
+      nodeName: 'n.example.com',
+      containers: [{ name: 'c', image: 'i', ports: [{ containerPort: 80 }, { containerPort: 53, protocol: 'UDP' }] }],
+      initContainers: [{ name: 'd', image: 'i', restartPolicy: 'Always', ports: [{ name: 'x', containerPort: 81 }] }],
+    },
+  },
+  ...[
+    { clusterIP: 'None', selector: { a: 'b' } },
+    { type: 'ExternalName', externalName: 'a.example.com' },
+    { type: 'LoadBalancer', ports: [{ port: 53, protocol: 'UDP' }], externalIPs: ['1.2.3.4'] },
+    {
+      ports: [
+        { port: 1, name: 'http', targetPort: 'b' },
+        { port: 2, name: 'c', protocol: 'UDP', appProtocol: 'x.y/z' },
+      ],
+    },
+  ].map((spec, i) => ({ apiVersion: 'v1', kind: 'Service', metadata: { namespace: 'shop', name: `s-${i}` }, spec })),
+  {
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { namespace: 'shop', name: 'fqdn', labels: { 'kubernetes.io/service-name': 'x' } },
+    addressType: 'FQDN',
+    ports: [{ name: '', protocol: 'UDP' }],
+    endpoints: [{ addresses: ['a.example.com'], conditions: {}, hostname: 'h', zone: 'z' }],
+  },
+];
 
 const service = {
   apiVersion: 'v1',

@@ -35,6 +35,8 @@ export interface ProgramOptions {
   readonly amend?: Amend | undefined;
   /** Is told of every line of the log, at once. */
   readonly onLine?: (line: LogLine) => void;
+  /** How large the heap may become. */
+  readonly heapBytes?: number;
   /** As outside tests, only who has a credential is of a tenant; otherwise the node id says which. */
   readonly provenTenants?: boolean;
   /** When it ends: with the test, if nothing else is said. */
@@ -71,6 +73,7 @@ export class Program {
       clock = new SkippingClock(),
       amend,
       onLine,
+      heapBytes,
       provenTenants = false,
       onEnd = onTestFinished,
     }: ProgramOptions = {},
@@ -106,6 +109,7 @@ export class Program {
       podUid: `uid of ${identity}`,
       adsTimes: { times: { lingerMs: 0 }, tickMs: 10 },
       ...(amend && { amend }),
+      ...(heapBytes !== undefined && { heapBytes }),
       ...(!provenTenants && { tenantOf: ({ nodeId }) => nodeId.split('~')[2]?.split('.').at(-1) ?? '' }),
     });
     const program = new Program(serving, stop, clock, log, logged);
