@@ -290,6 +290,7 @@ function startOps(
     ...(source.status && { status: source.status }),
     ...(source.leader && { leader: source.leader }),
     otherClusters: source.otherClusters,
+    ...(source.clusterMeshExport && { clusterMeshExport: source.clusterMeshExport }),
     ...(source.files && { files: source.files }),
     ...(webhooks && { webhooks: webhooks.figures }),
     ...(source.webhookConfigurations && { webhookConfigurations: source.webhookConfigurations }),

@@ -3,6 +3,7 @@ import { EtcdStore } from './clustermesh/etcd-store.ts';
 import { Exporter } from './clustermesh/exporter.ts';
 import type { WriterStatus } from './clustermesh/key-writer.ts';
 import type { MeshCluster } from './clustermesh/names.ts';
+import type { ExportReport } from './debug/cluster-report.ts';
 import type { Committer } from './engine/committer.ts';
 import type { Mesh } from './mesh.ts';
 import type { Log } from './kube/log.ts';
@@ -21,12 +22,13 @@ export interface ClusterMeshExportOptions {
 export interface ClusterMeshExport {
   /** Writes while this replica leads. */
   lead(term: AbortSignal): void;
+  report(): ExportReport;
   /** Resolves once nothing is written any more. */
   idle(): Promise<void>;
 }
 
-/** Keys of which the log says that etcd does not take them. */
-const MOST_SAID = 3;
+/** Keys that are named of those which etcd does not take. */
+const MOST_NAMED = 3;
 
 /** Writes the global services of this cluster into an etcd that the other clusters of the ClusterMesh read. */
 export function exportToClusterMesh(options: ClusterMeshExportOptions): ClusterMeshExport {
@@ -39,7 +41,7 @@ export function exportToClusterMesh(options: ClusterMeshExportOptions): ClusterM
     known: new Promise((resolve) => committer.onCommit(() => resolve())),
     open: (onLost) => new EtcdStore({ file, onLost, clock, random }),
     onState() {
-      const state = stateOf(exporter.status());
+      const state = stateOf(report());
       const text = JSON.stringify(state);
       if (state === undefined || text === said) return;
       said = text;
@@ -47,13 +49,29 @@ export function exportToClusterMesh(options: ClusterMeshExportOptions): ClusterM
       else log.warn(state.message, state.fields);
     },
   });
+  const report = (): ExportReport => reportOf(file, exporter.status());
   mesh.onGlobalServices((services) => exporter.changed(services));
   let leading: Promise<void> = Promise.resolve();
   return {
     lead(term) {
       leading = exporter.lead(term);
     },
+    report,
     idle: () => leading,
+  };
+}
+
+function reportOf(file: string, status: WriterStatus | undefined): ExportReport {
+  if (status === undefined) return { file, phase: 'standby', keys: 0, pending: 0, refused: [], refusedInAll: 0 };
+  const { endpoint, isWhole, keys, pending, refused, failure } = status;
+  const written = isWhole ? 'written' : 'writing';
+  return {
+    ...{ file, phase: endpoint === undefined ? 'connecting' : written },
+    ...(endpoint !== undefined && { endpoint }),
+    ...{ keys, pending },
+    refused: Array.from(refused, ([key, reason]) => ({ key, reason })).slice(0, MOST_NAMED),
+    refusedInAll: refused.size,
+    ...(failure && { trouble: { reason: failure.reason, since: failure.since.toISOString() } }),
   };
 }
 
@@ -63,20 +81,18 @@ interface State {
   readonly fields: object;
 }
 
-function stateOf(status: WriterStatus | undefined): State | undefined {
-  if (status === undefined) return undefined;
-  const { endpoint, isWhole, failure, refused } = status;
-  if (failure !== undefined)
+function stateOf({ phase, endpoint, refused, trouble }: ExportReport): State | undefined {
+  if (trouble !== undefined)
     return {
       isFine: false,
       message: 'Global services cannot be written for other clusters: etcd cannot be used',
-      fields: { reason: failure.reason },
+      fields: { reason: trouble.reason },
     };
-  if (refused.size > 0) {
-    const keys = Array.from(refused, ([key, reason]) => `${key}: ${reason}`).slice(0, MOST_SAID);
+  if (refused.length > 0) {
+    const keys = refused.map(({ key, reason }) => `${key}: ${reason}`);
     return { isFine: false, message: 'etcd does not take global services', fields: { endpoint, keys } };
   }
-  return isWhole
+  return phase === 'written'
     ? { isFine: true, message: 'Global services are written for other clusters', fields: { endpoint } }
     : undefined;
 }

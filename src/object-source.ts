@@ -19,6 +19,7 @@ import { PooledKubeConfig } from './kube/credentials.ts';
 import { EventRecorder } from './kube/event-recorder.ts';
 import { readKubeConfig } from './kube/kube-config.ts';
 import { exportToClusterMesh } from './cluster-mesh-export.ts';
+import type { ExportReport } from './debug/cluster-report.ts';
 import { LeaderElector } from './kube/lease.ts';
 import { NamedObjects } from './kube/named-objects.ts';
 import { keepGenerations } from './cluster-generations.ts';
@@ -36,8 +37,7 @@ import type { Logger } from './ops/logger.ts';
 import type { ApiServerFigures, MetricSources } from './ops/metric-sources.ts';
 import { reportLog } from './engine/problem-log.ts';
 import { version } from './version.ts';
-import { askForRefusal } from './kube/validation-probe.ts';
-import { WebhookConfiguration, type WebhookConfigurationOptions } from './kube/webhook-configuration.ts';
+import { webhookConfigurations } from './webhook-configurations.ts';
 
 /** Where objects come from, and its state. */
 export interface ObjectSource {
@@ -51,6 +51,7 @@ export interface ObjectSource {
   readonly status?: NonNullable<MetricSources['status']>;
   readonly leader?: () => boolean;
   readonly otherClusters: Pick<OtherClusters, 'reports' | 'identitiesOf' | 'syncTimeouts' | 'events'>;
+  readonly clusterMeshExport?: () => ExportReport;
   readonly locate?: (problem: Problem) => string | undefined;
   readonly files?: NonNullable<MetricSources['files']>;
   readonly webhookConfigurations?: NonNullable<MetricSources['webhookConfigurations']>;
@@ -337,37 +338,11 @@ function clusterSource(
     status: () => writer.stats(),
     leader: () => electors.some((elector) => elector.isLeader()),
     otherClusters: others,
+    ...(exported && { clusterMeshExport: () => exported.report() }),
     ...(configurations.length > 0 && {
       webhookConfigurations: () => configurations.map(({ name, isRight }) => [name, isRight] as const),
     }),
   };
-}
-
-/** What tells the API server how to recognize this control plane. */
-function webhookConfigurations(
-  { webhooks, mesh, revision }: Config,
-  shared: Pick<WebhookConfigurationOptions, 'api' | 'clock' | 'random' | 'log' | 'outages'>,
-  roots: Roots,
-): readonly WebhookConfiguration[] {
-  if (webhooks === undefined) return [];
-  const { injection, validation } = webhooks.configurations;
-  const common = { ...shared, roots: () => roots.pem };
-  const probe = (signal: AbortSignal): Promise<void> => askForRefusal(shared.api, mesh.rootNamespace, revision, signal);
-  return [
-    ...(injection === undefined
-      ? []
-      : [new WebhookConfiguration({ ...common, kind: 'MutatingWebhookConfiguration', name: injection })]),
-    ...(validation === undefined
-      ? []
-      : [
-          new WebhookConfiguration({
-            ...common,
-            kind: 'ValidatingWebhookConfiguration',
-            name: validation,
-            ...(webhooks.failClosed && { probe }),
-          }),
-        ]),
-  ];
 }
 
 function entriesOf({ kind }: CredentialObject, content: { readonly data: unknown }): Entries {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ClusterReport } from '../debug/cluster-report.ts';
+import type { ClusterReport, ExportReport } from '../debug/cluster-report.ts';
 import { printClusters } from './clusters.ts';
 
 const NOW = Date.parse('2026-01-01T12:00:00Z');
@@ -41,4 +41,21 @@ test('with several replicas, each says for itself', () => {
   );
   expect(text.match(/ (REPLICA|a|b|c)$/gm)).toEqual([' REPLICA', ' a', ' b', ' REPLICA', ' a', ' b']);
   expect(printClusters([{ address: 'c', failure: 'away' }], NOW)).toBe('');
+});
+
+test('what is told to a ClusterMesh is a remark on the own cluster, of the replica that tells it', () => {
+  const remarks = (clusterMeshExport: Partial<ExportReport>): string => {
+    const all = { file: '/export', phase: 'written', keys: 0, pending: 0, refused: [], refusedInAll: 0 } as const;
+    const report = [{ ...own, clusterMeshExport: { ...all, ...clusterMeshExport } }];
+    return printClusters([{ address: 'a', report }], NOW).split('REMARK\n')[1] ?? '';
+  };
+  expect(remarks({ phase: 'standby' })).toBe('');
+  expect(remarks({ phase: 'connecting', trouble: { reason: 'refused', since: '2026-01-01T11:00:00Z' } })).toBe(
+    'Kubernetes  ClusterMesh export: refused, since 2026-01-01T11:00:00Z\n',
+  );
+  const refused = [{ key: 'cilium/a', reason: 'no space' }];
+  expect(remarks({ phase: 'writing', endpoint: 'e:2379', keys: 7, pending: 2, refused, refusedInAll: 9 })).toBe(
+    'Kubernetes  ClusterMesh export: 7 keys are in e:2379, 2 are still to be written\n' +
+      'Kubernetes  ClusterMesh export: etcd refuses 9 keys; the first is cilium/a: no space\n',
+  );
 });

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import type { ClusterReport } from '../debug/cluster-report.ts';
+import type { ClusterReport, ExportReport } from '../debug/cluster-report.ts';
 import type { ReplicaClusters } from './program.ts';
 import { identitiesCommand } from './identities.ts';
 import { fromOf, replicaOptions } from './replicas.ts';
@@ -56,11 +56,24 @@ function objectsOf({ objects }: ClusterReport): string {
   return objects === undefined ? '' : String(Object.values(objects).reduce((sum, count) => sum + count, 0));
 }
 
-function troublesOf({ trouble, refusals = [], leftOut }: ClusterReport): readonly string[] {
+function troublesOf({ trouble, refusals = [], leftOut, clusterMeshExport }: ClusterReport): readonly string[] {
   return [
     ...(trouble === undefined ? [] : [`${trouble.reason}, since ${trouble.since}`]),
     ...refusals,
     ...(leftOut === undefined || leftOut.namespaces === 0 ? [] : [printLeftOut(leftOut)]),
+    ...(clusterMeshExport === undefined ? [] : printExport(clusterMeshExport)),
+  ];
+}
+
+function printExport({ phase, endpoint = '', keys, pending, refused, refusedInAll, trouble }: ExportReport) {
+  if (trouble !== undefined) return [`ClusterMesh export: ${trouble.reason}, since ${trouble.since}`];
+  if (phase !== 'writing' && phase !== 'written') return [];
+  const [first] = refused;
+  return [
+    `ClusterMesh export: ${keys} keys are in ${endpoint}${pending === 0 ? '' : `, ${pending} are still to be written`}`,
+    ...(first === undefined
+      ? []
+      : [`ClusterMesh export: etcd refuses ${refusedInAll} keys; the first is ${first.key}: ${first.reason}`]),
   ];
 }
 

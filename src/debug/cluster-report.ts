@@ -28,6 +28,25 @@ export interface ClusterReport {
   readonly refusals?: readonly string[];
   /** As Cilium's own status shows it. */
   readonly clusterMesh?: MeshClusterStatus;
+  /** What is told of it to the others of a ClusterMesh. Only of the cluster in which this runs, and if they are to be told. */
+  readonly clusterMeshExport?: ExportReport;
+}
+
+/** How far the services of this cluster have been written into an etcd that others read. */
+export interface ExportReport {
+  /** Says how to reach the etcd. */
+  readonly file: string;
+  /** `standby`: another replica writes. */
+  readonly phase: 'standby' | 'connecting' | 'writing' | 'written';
+  readonly endpoint?: string;
+  /** Keys that are there, and those that are still to be written or deleted. */
+  readonly keys: number;
+  readonly pending: number;
+  /** Keys that the etcd does not take, and why; the first few. */
+  readonly refused: readonly { readonly key: string; readonly reason: string }[];
+  readonly refusedInAll: number;
+  /** Why there is no connection. */
+  readonly trouble?: { readonly reason: string; readonly since: string };
 }
 
 /** In the words of Istio. */

@@ -104,13 +104,14 @@ function pageSources(
 function clustersOf(
   id: string,
   objects: Engine['objects'],
-  { waitingFor, otherClusters }: ObjectSource,
+  { waitingFor, otherClusters, clusterMeshExport }: ObjectSource,
 ): readonly ClusterReport[] {
   const phase = waitingFor().length === 0 ? 'synced' : 'syncing';
   const leftOut = objects.leftOut();
   const own: ClusterReport = {
     ...{ id, secretName: '', syncStatus: phase, kind: 'Kubernetes', phase },
     ...(leftOut && { leftOut }),
+    ...(clusterMeshExport && { clusterMeshExport: clusterMeshExport() }),
   };
   return [own, ...otherClusters.reports()];
 }

@@ -47,6 +47,15 @@ export interface MetricSources {
     /** Secrets or files that name clusters, by what happened to them. */
     readonly events: () => Readonly<Record<string, number>>;
   };
+  /** What is told to the other clusters of a ClusterMesh. */
+  readonly clusterMeshExport?: () => {
+    /** `standby`: another replica tells them. */
+    readonly phase: string;
+    readonly endpoint?: string;
+    readonly keys: number;
+    readonly pending: number;
+    readonly refusedInAll: number;
+  };
   readonly files?: () => Iterable<{ readonly severity: string }>;
   readonly webhooks?: () => WebhookFigures;
   /** By configuration: whether the API server has been told the roots of this control plane. */

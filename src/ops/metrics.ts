@@ -194,6 +194,28 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
       clusters.syncTimeouts,
     );
   }
+  const { clusterMeshExport } = sources;
+  if (clusterMeshExport !== undefined) {
+    const exported = once(clusterMeshExport);
+    gauge(
+      'fairlead_clustermesh_export_connected',
+      'Whether this replica is connected to the etcd that it writes for other clusters. Only the leader ever is.',
+      () => Number(exported().endpoint !== undefined),
+    );
+    gauges(
+      'fairlead_clustermesh_export_keys',
+      'Keys for the other clusters: in their etcd, still to be written, refused by it.',
+      ['state'],
+      () => {
+        const { keys, pending, refusedInAll } = exported();
+        return [
+          [{ state: 'written' }, keys],
+          [{ state: 'pending' }, pending],
+          [{ state: 'refused' }, refusedInAll],
+        ];
+      },
+    );
+  }
   const { status, leader, files } = sources;
   if (sources.apiServer !== undefined) {
     const apiServer = once(sources.apiServer);

@@ -12,6 +12,7 @@ import { deleteRange, type KeyValue, leaseRevoke, put, range } from '../../src/e
 import type { GlobalService, NamedPort } from '../../src/model/global-service.ts';
 import { type Restart, type RunningEtcd, startEtcd } from '../peers/etcd.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
+import { configurationOf } from './configuration.ts';
 import { type Reading, startReading } from './mesh-lab.ts';
 import { grantAsCilium } from './rights.ts';
 
@@ -43,13 +44,9 @@ withPeers(['etcd'], 'an exporter to a real etcd', () => {
     return (await admin.call(range, { key, ...(end !== undefined && { rangeEnd: end }) }, once)).kvs;
   };
   const names = async (prefix?: string): Promise<readonly string[]> => (await stored(prefix)).map(({ key }) => key);
-  const configFile = async ({ endpoints, caFile, certificate }: EtcdAccess): Promise<string> => {
+  const configFile = async (access: EtcdAccess): Promise<string> => {
     const file = join(directory, 'export');
-    const config = {
-      ...{ endpoints, 'trusted-ca-file': caFile },
-      ...{ 'cert-file': certificate?.certFile, 'key-file': certificate?.keyFile },
-    };
-    await writeFile(file, `# endpoints:\n${JSON.stringify(config)}`);
+    await writeFile(file, configurationOf(access));
     return file;
   };
   interface Exporting {

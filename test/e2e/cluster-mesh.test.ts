@@ -2,10 +2,10 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
-import type { EtcdAccess } from '../../src/etcd/access.ts';
 import type { EtcdConnection } from '../../src/etcd/connection.ts';
 import { afterSuite } from '../../src/testing/on-end.ts';
 import { CiliumWriter } from '../clustermesh/cilium-writer.ts';
+import { configurationOf } from '../clustermesh/configuration.ts';
 import { grantAsCilium } from '../clustermesh/rights.ts';
 import { object, sidecar } from '../features/objects.ts';
 import { get, type Program } from '../features/program.ts';
@@ -185,16 +185,6 @@ withPeers(['envoy', 'etcd'], title, () => {
     expect(all).toEqual(['200 pod 2', '200 pod 3']);
   });
 });
-
-function configurationOf({ endpoints, caFile, certificate }: EtcdAccess): string {
-  return [
-    'endpoints:',
-    ...endpoints.map((endpoint) => `- ${endpoint}`),
-    `trusted-ca-file: ${caFile}`,
-    `cert-file: ${certificate?.certFile}`,
-    `key-file: ${certificate?.keyFile}`,
-  ].join('\n');
-}
 
 /** The priority of each endpoint of the service, as the Envoy has it. */
 async function ranks(envoy: RunningEnvoy): Promise<Readonly<Record<string, number>>> {
