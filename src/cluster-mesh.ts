@@ -3,7 +3,7 @@ import { Clusters, PATIENCE } from './clusters/clusters.ts';
 import { ClusterIds } from './clustermesh/cluster-ids.ts';
 import { ConfigDirectory } from './clustermesh/config-directory.ts';
 import type { MeshCluster } from './clustermesh/names.ts';
-import { type MeshSource, readMeshCluster } from './clustermesh/reader.ts';
+import { deliveredKinds, type MeshSource, readMeshCluster } from './clustermesh/reader.ts';
 import { type ClusterReport, syncStatusOf } from './debug/cluster-report.ts';
 import type { PeerAddress } from './debug/peer-address.ts';
 import type { Engine } from './engine/engine.ts';
@@ -56,7 +56,7 @@ export function followClusterMesh(options: ClusterMeshOptions): ClusterMesh {
     sinkOf: (name) => engine.clusterSink(clusterMeshSource(name)),
     // Proxies are in clusters with an API server.
     served: () => undefined,
-    kinds: ['Service', 'EndpointSlice'],
+    kinds: deliveredKinds,
     hold: () => engine.committer.hold(),
     clock,
     random,

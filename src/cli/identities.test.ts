@@ -2,12 +2,12 @@ import { expect, test } from 'vitest';
 import { printIdentities } from './identities.ts';
 
 const db = {
-  ...{ cluster: 'east', id: 131_073, namespace: 'shop', pod: 'db-0', serviceAccount: 'db' },
+  ...{ cluster: 'east', id: 131_073, namespace: 'shop', pod: 'db-0', serviceAccount: 'db', host: '192.168.0.1' },
   labels: { 'k8s:version': 'v1', 'k8s:app': 'db' },
 };
 
 test('whoever has the address is shown with the labels of the identity', () => {
-  const node = { cluster: 'west', id: 6, namespace: '', pod: '', serviceAccount: '' };
+  const node = { cluster: 'west', id: 6, namespace: '', pod: '', serviceAccount: '', host: '' };
   expect(printIdentities([{ address: 'a', report: [db, node] }])).toBe(
     [
       'CLUSTER  IDENTITY  POD        ACCOUNT  LABELS\n',

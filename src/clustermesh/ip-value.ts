@@ -1,9 +1,10 @@
 import type { Cidr } from '../model/cidr.ts';
 import { parseCidr } from '../model/cidr.ts';
 import { canonicalAddress } from '../model/address.ts';
-import { type Decoded, decodeJson } from './member.ts';
+import { DNS_LABEL, DNS_NAME } from './content.ts';
+import { type Decoded, decodeJson, type Member } from './member.ts';
 import { identityRange, type MeshCluster } from './names.ts';
-import { readRange } from './node-value.ts';
+import { readAddress, readRange } from './node-value.ts';
 
 /** Whose an address of another cluster is. Source: Cilium pkg/identity, `IPIdentityPair`. */
 export interface RemoteIp {
@@ -13,7 +14,10 @@ export interface RemoteIp {
   /** Empty if it is not a Pod. */
   readonly namespace: string;
   readonly pod: string;
+  /** Empty if the cluster does not say it. */
   readonly serviceAccount: string;
+  /** An address of the node that it is on; empty if there is none. */
+  readonly host: string;
 }
 
 const FIRST_OF_CLUSTERS = 256;
@@ -30,11 +34,17 @@ export function decodeIp(suffix: string, bytes: Uint8Array, cluster: MeshCluster
     const { first, last } = identityRange(cluster);
     if (identity >= FIRST_OF_CLUSTERS && (identity < first || identity > last))
       id.wrong(`${identity} is not an identity of cluster ${cluster.name}, which has ${first} to ${last}`);
+    const host = whole.get('HostIP');
     return {
       ...{ range, identity },
-      namespace: whole.get('K8sNamespace').text(),
-      pod: whole.get('K8sPodName').text(),
-      serviceAccount: whole.get('K8sServiceAccount').text(),
+      namespace: emptyOr(whole.get('K8sNamespace'), DNS_LABEL, 'a namespace'),
+      pod: emptyOr(whole.get('K8sPodName'), DNS_NAME, 'the name of a Pod'),
+      serviceAccount: emptyOr(whole.get('K8sServiceAccount'), DNS_NAME, 'the name of a ServiceAccount'),
+      host: host.text() === '' ? '' : readAddress(host),
     };
   });
+}
+
+function emptyOr(member: Member, pattern: RegExp, what: string): string {
+  return member.text() === '' ? '' : member.matching(pattern, what);
 }

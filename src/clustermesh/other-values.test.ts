@@ -114,6 +114,7 @@ describe('an address', () => {
       value: {
         range: { address: '10.244.2.74', length: 32 },
         ...{ identity: 199_475, namespace: 'bar', pod: 'web-1', serviceAccount: 'default' },
+        host: '172.18.0.2',
       },
     });
   });

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import type { Clock } from '../clock.ts';
+import { canonicalAddress } from '../model/address.ts';
 import { blockOf, canonicalCidr } from '../model/cidr.ts';
 import { decodeIdentity, type RemoteIdentity } from './identity-value.ts';
 import { decodeIp } from './ip-value.ts';
@@ -15,11 +16,13 @@ export interface PeerIdentity {
   readonly namespace: string;
   readonly pod: string;
   readonly serviceAccount: string;
+  /** An address of its node; empty if that is not known. */
+  readonly host: string;
 }
 
 /** What is kept of an address or a range. There can be many. */
-interface PeerRange extends Pick<PeerIdentity, 'namespace' | 'pod' | 'serviceAccount'> {
-  /** Equal for equal ranges, as in `10.1.0.0/16`. An address is a range by itself. */
+interface PeerRange extends Pick<PeerIdentity, 'namespace' | 'pod' | 'serviceAccount' | 'host'> {
+  /** Equal for equal ranges, as in `10.1.0.0/16`. An address is a range by itself, and has no length here. */
   readonly range: string;
   /** Family and length, as in `4/16`. */
   readonly size: string;
@@ -28,7 +31,17 @@ interface PeerRange extends Pick<PeerIdentity, 'namespace' | 'pod' | 'serviceAcc
 
 type Content<T> = Pick<StoredValues<T>, 'decode'>;
 
-/** Texts that are kept once: of namespaces and service accounts, there are few. */
+export interface PeerIdentitiesOptions {
+  readonly clock: Clock;
+  /** What is known of an address, or of a range of several, has changed. */
+  readonly onRange: (range: string) => void;
+  /** The labels of an identity have changed. */
+  readonly onIdentity: (id: number) => void;
+  /** Anything may have changed. */
+  readonly onReplaced: () => void;
+}
+
+/** Texts that are kept once: of namespaces, service accounts and nodes, there are few. */
 const MOST_TEXTS = 10_000;
 
 /** The identities of one other cluster, and which of them its addresses have. */
@@ -44,38 +57,48 @@ export class PeerIdentities {
   #sizes = new Map<string, number>();
   readonly #texts = new Map<string, string>();
 
-  constructor(clock: Clock) {
+  constructor({ clock, onRange, onIdentity, onReplaced }: PeerIdentitiesOptions) {
     this.identities = new WatchStore<RemoteIdentity>({
       clock,
+      doubtsLists: true,
       replaced: (values) => {
         this.#labels = new Map(Array.from(values.values(), ({ id, labels }) => [id, labels]));
+        onReplaced();
       },
       changed: (now, before) => {
         if (before !== undefined) this.#labels.delete(before.id);
         if (now !== undefined) this.#labels.set(now.id, now.labels);
+        const id = (now ?? before)?.id;
+        if (id !== undefined) onIdentity(id);
       },
     });
     this.ips = new WatchStore<PeerRange>({
       clock,
+      doubtsLists: true,
       replaced: (values) => {
         [this.#ranges, this.#sizes] = [new Map(), new Map()];
         for (const value of values.values()) this.#add(value);
+        onReplaced();
       },
       changed: (now, before) => {
         if (before !== undefined) this.#remove(before);
         if (now !== undefined) this.#add(now);
+        for (const range of new Set([before?.range, now?.range])) if (range !== undefined) onRange(range);
       },
     });
     this.ipContent = {
       decode: (suffix, bytes, cluster) => {
         const decoded = decodeIp(suffix, bytes, cluster);
         if ('wrong' in decoded) return decoded;
-        const { range, identity, namespace, pod, serviceAccount } = decoded.value;
+        const { range, identity, namespace, pod, serviceAccount, host } = decoded.value;
+        const family = isIP(range.address);
+        const isOne = range.length === longestOf(family);
         return {
           value: {
-            range: canonicalCidr(`${range.address}/${range.length}`),
-            size: this.#once(`${isIP(range.address)}/${range.length}`),
+            range: isOne ? range.address : canonicalCidr(`${range.address}/${range.length}`),
+            size: this.#once(`${family}/${range.length}`),
             ...{ identity, pod, namespace: this.#once(namespace), serviceAccount: this.#once(serviceAccount) },
+            host: this.#once(host),
           },
         };
       },
@@ -86,8 +109,10 @@ export class PeerIdentities {
   identityOf(address: string): PeerIdentity | undefined {
     const family = isIP(address);
     if (family === 0) return undefined;
-    const longest = family === 4 ? 32 : 128;
-    for (let length = longest; length >= 0; length--) {
+    const found = this.identityAt(address);
+    if (found !== undefined) return found;
+    const longest = longestOf(family);
+    for (let length = longest - 1; length >= 0; length--) {
       if (!this.#sizes.has(`${family}/${length}`)) continue;
       const found = this.#ranges.get(blockOf(address, longest - length) ?? '');
       if (found !== undefined) return this.#identityOf(found);
@@ -95,9 +120,15 @@ export class PeerIdentities {
     return undefined;
   }
 
-  #identityOf({ identity: id, namespace, pod, serviceAccount }: PeerRange): PeerIdentity {
+  /** What is known of this address alone, and not of a range of several. */
+  identityAt(address: string): PeerIdentity | undefined {
+    const found = this.#ranges.get(canonicalAddress(address));
+    return found && this.#identityOf(found);
+  }
+
+  #identityOf({ identity: id, namespace, pod, serviceAccount, host }: PeerRange): PeerIdentity {
     const labels = this.#labels.get(id);
-    return { id, ...(labels && { labels }), namespace, pod, serviceAccount };
+    return { id, ...(labels && { labels }), namespace, pod, serviceAccount, host };
   }
 
   #add(value: PeerRange): void {
@@ -123,4 +154,8 @@ export class PeerIdentities {
     this.#texts.set(text, text);
     return text;
   }
+}
+
+function longestOf(family: number): number {
+  return family === 4 ? 32 : 128;
 }

@@ -11,7 +11,9 @@ import type { ClusterConfig } from './cluster-config.ts';
 import type { ClusterIds } from './cluster-ids.ts';
 import type { StoredKind } from './keys.ts';
 import type { MeshCluster } from './names.ts';
+import { BackendPods } from './backend-pods.ts';
 import { decodeNode, type RemoteNode } from './node-value.ts';
+import { nodeStore } from './node-objects.ts';
 import { PeerIdentities } from './peer-identities.ts';
 import { type ServedObjects, servedValues, type ServingKind, servingStore } from './served-objects.ts';
 import { Session } from './session.ts';
@@ -23,7 +25,7 @@ export interface MeshReaderOptions {
   readonly own: MeshCluster;
   readonly access: EtcdAccess;
   readonly ids: ClusterIds;
-  /** Takes `Service` and `EndpointSlice`. */
+  /** Takes what {@link deliveredKinds} names. */
   readonly sink: ObjectSink;
   /** Deliver Services, too: for those that no Service of the own cluster has the name of. */
   readonly importsServices: boolean;
@@ -34,6 +36,9 @@ export interface MeshReaderOptions {
   /** See `EtcdOptions`. */
   readonly keepAlive?: { readonly time: number; readonly timeout: number };
 }
+
+/** What becomes of a cluster of the mesh here. */
+export const deliveredKinds = ['Service', 'EndpointSlice', 'Pod', 'Node'] as const;
 
 /** Another cluster of the mesh, as Cilium's own status shows it. Times: RFC 3339. */
 export interface MeshClusterStatus {
@@ -64,6 +69,8 @@ export interface MeshSource extends RemoteSource {
   readonly identities: PeerIdentities;
 }
 
+/** Milliseconds. Without Pods, back ends are served as well, but have no labels and no mutual TLS. */
+const PODS_PATIENCE = 10_000;
 /** Milliseconds between two connections. */
 const FIRST_DELAY = 1_000;
 const LONGEST_DELAY = 60_000;
@@ -74,7 +81,7 @@ const WORKS_AFTER = 30_000;
 export function readMeshCluster(options: MeshReaderOptions, { signal }: { readonly signal: AbortSignal }): MeshSource {
   const reader = new MeshReader(options);
   return {
-    ready: reader.ready,
+    ready: reader.ready(signal),
     ended: reader.run(signal),
     trouble: () => reader.trouble(),
     figures: () => reader.figures(),
@@ -107,13 +114,28 @@ class MeshReader {
     this.#options = options;
     this.#heardAt = clock.now();
     this.#lostAt = clock.date();
-    this.identities = new PeerIdentities(clock);
-    this.#serving = servingStore(sink, clock);
-    this.#nodes = new WatchStore<RemoteNode>({ clock, replaced: () => undefined, changed: () => undefined });
+    const pods = new BackendPods({ sink, identityAt: (address) => this.identities.identityAt(address) });
+    this.identities = new PeerIdentities({
+      clock,
+      onRange: (range) => pods.changeAddress(range),
+      onIdentity: (id) => pods.changeIdentity(id),
+      onReplaced: () => pods.replaceAll(),
+    });
+    this.#serving = servingStore(sink, pods, clock);
+    this.#nodes = nodeStore(sink, clock);
   }
 
-  get ready(): Promise<void> {
-    return this.#serving.whenSynced;
+  /** Resolves once it was read what is served; what is known of the Pods behind that may take a little longer. */
+  async ready(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    const { ips, identities } = this.identities;
+    await this.#serving.whenSynced;
+    const isOver = new AbortController();
+    await Promise.race([
+      Promise.all([ips, identities, this.#nodes].map(({ whenSynced }) => whenSynced)),
+      sleep(clock, PODS_PATIENCE, { signal: AbortSignal.any([signal, isOver.signal]) }),
+    ]);
+    isOver.abort();
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -246,7 +268,7 @@ class MeshReader {
     return this.#serving.reading({ ...at, ...servedValues(kind, this.#options.importsServices) });
   }
 
-  #stores(): readonly (readonly [StoredKind, Pick<WatchStore<unknown>, 'stats' | 'drain'>])[] {
+  #stores(): readonly (readonly [StoredKind, Pick<WatchStore<unknown>, 'stats' | 'drain' | 'doubtedSince'>])[] {
     return [
       ['nodes', this.#nodes],
       [this.#servingKind, this.#serving],
@@ -256,11 +278,14 @@ class MeshReader {
   }
 
   #doubts(): readonly Trouble[] {
-    const { doubtedSince: since } = this.#serving;
-    if (since === undefined) return [];
-    const { doubted, entries } = this.#serving.stats();
-    const reason = `${this.#servingKind}: ${doubted} of ${entries} vanished at once; they stay until another list agrees`;
-    return [{ reason, since }];
+    return this.#stores().flatMap(([kind, store]) => {
+      const { doubtedSince: since } = store;
+      if (since === undefined) return [];
+      const { doubted, entries } = store.stats();
+      return [
+        { reason: `${kind}: ${doubted} of ${entries} vanished at once; they stay until another list agrees`, since },
+      ];
+    });
   }
 }
 

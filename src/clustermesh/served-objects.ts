@@ -1,6 +1,7 @@
 import type { EndpointSlice, Service } from '../api/core.ts';
 import type { ObjectSink } from '../api/source.ts';
 import type { Clock } from '../clock.ts';
+import type { BackendPods } from './backend-pods.ts';
 import type { Decoded } from './member.ts';
 import { changesBetween, serviceOf, sliceOf, slicesOfService } from './objects.ts';
 import { decodeService } from './service-value.ts';
@@ -17,7 +18,7 @@ export interface ServedObjects {
 export type ServingKind = 'services' | 'endpointslices';
 
 /** What proxies are to have of another cluster, delivered as objects once it was read whole. */
-export function servingStore(sink: ObjectSink, clock: Clock): WatchStore<ServedObjects> {
+export function servingStore(sink: ObjectSink, pods: BackendPods, clock: Clock): WatchStore<ServedObjects> {
   return new WatchStore<ServedObjects>({
     clock,
     doubtsLists: true,
@@ -27,14 +28,14 @@ export function servingStore(sink: ObjectSink, clock: Clock): WatchStore<ServedO
         'Service',
         all.flatMap(({ services }) => services),
       );
-      sink.replace(
-        'EndpointSlice',
-        all.flatMap(({ slices }) => slices),
-      );
+      const slices = all.flatMap((each) => each.slices);
+      sink.replace('EndpointSlice', slices);
+      pods.replaceBackends(slices);
     },
     changed(now = NOTHING, before = NOTHING) {
       deliver(sink, 'Service', before.services, now.services);
       deliver(sink, 'EndpointSlice', before.slices, now.slices);
+      pods.changeBackends(before.slices, now.slices);
     },
   });
 }

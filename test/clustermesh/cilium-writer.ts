@@ -88,12 +88,12 @@ export class CiliumWriter {
     );
   }
 
-  node(name: string, address: string): Promise<void> {
+  node(name: string, address: string, labels: Readonly<Record<string, string>> = {}): Promise<void> {
     const value = {
       ...{ Name: name, Cluster: this.cluster, IPAddresses: [{ Type: 'InternalIP', IP: address }] },
       ...{ IPv4AllocCIDR: { IP: '10.9.0.0', Mask: '////AA==' }, IPv4SecondaryAllocCIDRs: null, IPv6AllocCIDR: null },
       ...{ IPv6SecondaryAllocCIDRs: null, IPv4HealthIP: '', IPv6HealthIP: '', IPv4IngressIP: '', IPv6IngressIP: '' },
-      ...{ ClusterID: this.id, Source: 'custom-resource', EncryptionKey: 0, Labels: {}, Annotations: null },
+      ...{ ClusterID: this.id, Source: 'custom-resource', EncryptionKey: 0, Labels: labels, Annotations: null },
       ...{ WireguardPubKey: '', BootID: '' },
     };
     return this.put('nodes', name, JSON.stringify(value));

@@ -7,6 +7,7 @@ import type { RemoteSlice } from '../../src/clustermesh/slice-value.ts';
 import type { EtcdAccess } from '../../src/etcd/access.ts';
 import type { EtcdConnection } from '../../src/etcd/connection.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { SkippingClock } from '../features/skipping-clock.ts';
 import { type Restart, type RunningEtcd, startEtcd } from '../peers/etcd.ts';
 import { createAuthority } from '../peers/keys.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
@@ -282,7 +283,7 @@ withPeers(['etcd'], 'a reader of a real etcd in which Cilium would write', () =>
     await expect.poll(() => whose('fd00::1')?.labels).toBeDefined();
     const id = writer.identityOf(7);
     const labels = { 'k8s:app': 'web', 'k8s:io.cilium.k8s.policy.cluster': 'c1' };
-    const pod = { id, labels, namespace: 'shop', pod: 'web-0', serviceAccount: 'default' };
+    const pod = { id, labels, namespace: 'shop', pod: 'web-0', serviceAccount: 'default', host: '192.168.0.1' };
     expect([whose('10.9.0.1'), whose('fd00:0::1')]).toEqual([pod, pod]);
     expect([whose('10.9.7.8')?.id, whose('10.9.8.8'), whose('nonsense')]).toEqual([2, undefined, undefined]);
     await writer.identity(8, {});
@@ -292,6 +293,45 @@ withPeers(['etcd'], 'a reader of a real etcd in which Cilium would write', () =>
     await writer.remove('ip', '10.9.7.0/24');
     await expect.poll(() => [whose('10.9.0.1'), whose('10.9.7.8')]).toEqual([undefined, undefined]);
     expect(source.figures().objects).toMatchObject({ nodes: 1, identities: 2, ip: 1 });
+  });
+
+  test('Pods behind back ends are delivered, with their node, and no others', async () => {
+    await writer.begin();
+    await writer.service({ ...web, backends: { '10.9.0.1': 8080 } });
+    await writer.node('node-1', '192.168.0.1', { 'topology.kubernetes.io/zone': 'a' });
+    const labels = { 'k8s:app': 'web', 'k8s:security.istio.io/tlsMode': 'istio' };
+    await writer.identity(7, labels);
+    await writer.pod('10.9.0.1', 7, 'shop', 'web-0');
+    await writer.pod('10.9.0.2', 7, 'shop', 'web-1');
+    await writer.finish();
+    const { source, sink } = await read();
+    await source.ready;
+    expect(sink.names('Pod')).toEqual(['shop/web-0']);
+    expect(sink.kinds.get('Pod')?.get('shop/web-0')).toMatchObject({
+      metadata: { labels: { app: 'web', 'security.istio.io/tlsMode': 'istio' } },
+      spec: { serviceAccountName: 'default', nodeName: '192.168.0.1' },
+      status: { podIPs: [{ ip: '10.9.0.1' }] },
+    });
+    expect(sink.kinds.get('Node')?.get('/192.168.0.1')).toMatchObject({
+      metadata: { labels: { 'topology.kubernetes.io/zone': 'a' } },
+    });
+    await writer.service({ ...web, backends: { '10.9.0.2': 8080 } });
+    await expect.poll(() => sink.names('Pod')).toEqual(['shop/web-1']);
+    await writer.remove('ip', '10.9.0.2');
+    await writer.remove('nodes', 'node-1');
+    await expect.poll(() => [sink.names('Pod'), sink.names('Node')]).toEqual([[], []]);
+  });
+
+  test('a cluster whose addresses may not be read is served without Pods', async () => {
+    await writer.begin();
+    await writer.service({ ...web, backends: { '10.9.0.1': 8080 } });
+    await writer.finish('services');
+    const clock = new SkippingClock();
+    const { source, sink } = await read({ clock });
+    await sink.has({ 'shop/web': ['10.9.0.1:8080'] });
+    clock.skip(10_000);
+    await source.ready;
+    expect(sink.names('Pod')).toEqual([]);
   });
 
   test('a user without rights is told what to do, and the cluster is read when it has them', async () => {

@@ -7,7 +7,7 @@ import { afterSuite } from '../../src/testing/on-end.ts';
 import { CiliumWriter } from '../clustermesh/cilium-writer.ts';
 import { configurationOf } from '../clustermesh/configuration.ts';
 import { grantAsCilium } from '../clustermesh/rights.ts';
-import { object, sidecar } from '../features/objects.ts';
+import { destinationRule, object, sidecar, virtualService } from '../features/objects.ts';
 import { get, type Program } from '../features/program.ts';
 import { Directory } from '../features/sources.ts';
 import { type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';
@@ -164,6 +164,31 @@ withPeers(['envoy', 'etcd'], title, () => {
         await asking.until('200 pod 1');
       }),
     ).toEqual(['200 pod 1', '200 pod 2']);
+    await there(2);
+  });
+
+  check('what is known of its Pods there chooses the back ends of a subset', async (signal) => {
+    await east.identity(7, { 'k8s:version': 'v2' });
+    await east.pod(podAddress(3), 7, 'shop', 'a-3');
+    await there(2, 3);
+    const rule = destinationRule('a', { host: 'a', subsets: [{ name: 'v2', labels: { version: 'v2' } }] });
+    const route = virtualService('a', {
+      hosts: ['a'],
+      http: [{ route: [{ destination: { host: 'a', subset: 'v2' } }] }],
+    });
+    const all = await answers(signal, async (asking) => {
+      await own.apply(rule);
+      await own.apply(route);
+      await asking.until('200 pod 3');
+    });
+    expect(all).toContain('200 pod 3');
+    expect(await answers(signal, () => Promise.resolve())).toEqual(['200 pod 3']);
+    // It moves with the address of the Pod.
+    await east.remove('ip', podAddress(3));
+    await east.pod(podAddress(2), 7, 'shop', 'a-3');
+    await answers(signal, (asking) => asking.until('200 pod 2'));
+    expect(await answers(signal, () => Promise.resolve())).toEqual(['200 pod 2']);
+    await own.delete(route, rule);
     await there(2);
   });
 

@@ -104,14 +104,19 @@ export function declareEndpoints(
     key: string,
     service: string,
     cluster = clusterOfSource(sourceOfKey(key)),
+    viaClusterMesh = false,
   ): EndpointContext => ({
-    cluster,
+    ...{ cluster, viaClusterMesh },
     persistentSession: read.group(persistentSessions, service).length > 0,
     pod: (ns, name) => read.get(workloads.pods, siblingKey(key, ns, name)),
-    podAt: (ns, address) =>
-      read
+    podAt(ns, address) {
+      const pods = read
         .group(workloads.podsByAddress, address)
-        .find(({ value }) => value.ready && value.namespace === ns && value.cluster === cluster)?.value,
+        .filter(({ value }) => value.ready && value.namespace === ns && value.cluster === cluster);
+      // An API server knows more of a Pod than a ClusterMesh does.
+      const known = pods.find((pod) => !isClusterMesh(sourceOfKey(pod.key)));
+      return (known ?? (viaClusterMesh ? pods[0] : undefined))?.value;
+    },
     network: (address) => networks.of(read, cluster, address),
   });
 
@@ -127,8 +132,8 @@ export function declareEndpoints(
       const source = sourceOfKey(key);
       const meshed = isClusterMesh(source) ? clusterOfSource(source) : copiedFrom(slice);
       if (meshed !== undefined && read.group(globalServices, service).length === 0) return;
-      const context = contextOf(read, key, service, meshed);
-      const endpoints = reconcileEndpointSlice(slice, { ...context, viaClusterMesh: meshed !== undefined });
+      const context = contextOf(read, key, service, meshed, meshed !== undefined);
+      const endpoints = reconcileEndpointSlice(slice, context);
       const origin = originOf(key, slice);
       const problems = tooMany(endpoints, origin, 'endpoints');
       const exported = meshed === undefined ? asExported(read, source, namespace, name) : {};

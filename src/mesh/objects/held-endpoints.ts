@@ -40,7 +40,7 @@ export function declareHeldEndpoints(
       if (pod === undefined) return undefined;
       const atAddress = read
         .group(workloads.podsByAddress, address)
-        .filter(({ value }) => value.cluster === sourceOfKey(key)).length;
+        .filter((member) => sourceOfKey(member.key) === sourceOfKey(key)).length;
       return { pod, workload: read.get(workloads.pods, podKey), atAddress };
     };
     const endpoints = lost.endpoints.filter((endpoint) => isHeld(endpoint, service, knownPod(endpoint)));

@@ -1,7 +1,7 @@
 import type { Node, Pod } from '../../api/core.ts';
 import { sourceOfKey } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
-import { clusterOfSource } from '../../model/cluster-mesh.ts';
+import { clusterOfSource, isClusterMesh } from '../../model/cluster-mesh.ts';
 import type { Workload } from '../../model/endpoint.ts';
 import type { Labels } from '../../model/labels.ts';
 import { type ReconciledWorkloadEntry, reconcilePod, reconcileWorkloadEntry } from '../../reconcilers/core/workload.ts';
@@ -71,7 +71,10 @@ export function declareWorkloads(
     entries,
     podsByAddress: graph.index('pods by address', pods, (_, pod) => pod.addresses),
     entriesByAddress: graph.index('workload entries by address', entries, (_, entry) => addressKeys(entry)),
-    byLabel: graph.index('workloads by label', both, (_, w) => labelKeys(w.namespace, w.labels)),
+    // Of a ClusterMesh, only Pods behind global services are known: nothing else is to depend on which these are.
+    byLabel: graph.index('workloads by label', both, (key, w) =>
+      isClusterMesh(sourceOfKey(key)) ? [] : labelKeys(w.namespace, w.labels),
+    ),
   };
 }
 
