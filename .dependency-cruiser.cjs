@@ -113,7 +113,7 @@ module.exports = {
       'injection/',
       'interception/(options|values)\\.ts$',
       'api/',
-      'model/proxy-config\\.ts$',
+      'model/(label-selector|labels|own-value|proxy-config)\\.ts$',
       'yaml/',
       'directory/lines\\.ts$',
     ]),
