@@ -97,7 +97,13 @@ export class Clusters<Access> {
   }
 
   /** Resolves once {@link ready} is true, but not before it is known which clusters there are, or nobody has said so in time. */
-  async whenReady({ named, signal }: { readonly named: Promise<unknown>; readonly signal: AbortSignal }): Promise<void> {
+  async whenReady({
+    named,
+    signal,
+  }: {
+    readonly named: Promise<unknown>;
+    readonly signal: AbortSignal;
+  }): Promise<void> {
     const { clock, patience = PATIENCE } = this.options;
     const areNamed = new AbortController();
     await Promise.race([named, sleep(clock, patience, { signal: AbortSignal.any([signal, areNamed.signal]) })]);
