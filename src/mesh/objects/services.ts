@@ -46,7 +46,7 @@ export interface Services {
   readonly byHost: Index<MeshService>;
   /** By `namespace/shard`. */
   readonly byShard: Index<MeshService>;
-  /** By address, including allocated ones. Oldest first. */
+  /** By address, including allocated ones and those in other clusters. Oldest first. */
   readonly byAddress: Index<MeshService>;
   /** Kubernetes Services by address, oldest first. Those of other clusters are under keys of their own. */
   readonly addressOwners: Index<MeshService>;
@@ -203,8 +203,12 @@ export function declareServices(
     byAddress: graph.index(
       'services by address',
       services,
-      (_, { addresses, autoAddresses }) => [
-        ...new Set([...addresses, ...autoAddresses].filter((address) => address !== '0.0.0.0')),
+      (_, { addresses, addressesIn = {}, autoAddresses }) => [
+        ...new Set(
+          [...addresses, ...Object.values(addressesIn).flat(), ...autoAddresses].filter(
+            (address) => address !== '0.0.0.0',
+          ),
+        ),
       ],
       (a, b) => compareAge(a.value, b.value),
     ),
