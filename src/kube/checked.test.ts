@@ -12,6 +12,17 @@ function trim(name: KindName, raw: Json): unknown {
 
 const service = (metadata: Json, spec: Json = {}): Json => ({ metadata: { namespace: 'shop', ...metadata }, spec });
 
+const slice = (address: string, addressType = 'IPv4'): Json => ({
+  metadata: { name: 'a', namespace: 'shop' },
+  addressType,
+  endpoints: [{ addresses: ['10.0.0.1', '2001:db8::1', address] }],
+});
+
+test('any text is the endpoint of a slice that is not read', () => {
+  expect(trim('EndpointSlice', slice('a.example.com', 'FQDN'))).toMatchObject({ addressType: 'FQDN' });
+  expect(trim('EndpointSlice', slice('10.0.0.2'))).toMatchObject({ addressType: 'IPv4' });
+});
+
 test('what an API server stores is taken, without nulls', () => {
   expect(trim('Service', service({ name: 'a', labels: null }, { ports: [{ name: null, port: 80 }] }))).toEqual({
     apiVersion: 'v1',
@@ -43,6 +54,22 @@ test.each<[string, KindName, Json]>([
     'ConfigMap',
     { metadata: { name: 'istio', namespace: 'shop' }, data: { mesh: 'x'.repeat(1_600_000) } },
   ],
+  ...[
+    '127.0.0.1',
+    '0.0.0.0',
+    '169.254.169.254',
+    '224.0.0.1',
+    '::',
+    '::1',
+    '::ffff:127.0.0.1',
+    'fe80::1',
+    'localhost',
+    '',
+  ].map((address): [string, KindName, Json] => [
+    `the endpoint ${JSON.stringify(address)}`,
+    'EndpointSlice',
+    slice(address),
+  ]),
   [
     'something nested without end',
     'WorkloadEntry',

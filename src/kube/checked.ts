@@ -1,3 +1,5 @@
+import { BlockList, isIP } from 'node:net';
+import type { EndpointSlice } from '../api/core.ts';
 import { withoutNulls } from '../api/json.ts';
 import type { Kind, KindName } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
@@ -11,17 +13,19 @@ const LARGEST = 1_500_000;
 
 /** For what a server sends that others run: refuses objects that an API server would not have stored. */
 export function checked(kind: Kind<KindName>, shape: Shape): Shape {
+  const special = specialAddresses();
   return {
     same: (a, b) => shape.same(a, b),
     trim(raw, version) {
       const object = withoutNulls(shape.trim(raw, version)) as KubernetesObject;
-      if (sizeOf(object) > LARGEST || !isStored(kind, object)) throw new Error('not an object of an API server');
+      if (sizeOf(object) > LARGEST || !isStored(kind, object, special))
+        throw new Error('not an object of an API server');
       return object;
     },
   };
 }
 
-function isStored(kind: Kind<KindName>, object: KubernetesObject): boolean {
+function isStored(kind: Kind<KindName>, object: KubernetesObject, special: BlockList): boolean {
   const { namespace = '', uid, deletionTimestamp, ownerReferences = [] } = object.metadata as Unchecked;
   if (kind.namespaced === (namespace === '')) return false;
   if (uid !== undefined && typeof uid !== 'string') return false;
@@ -30,7 +34,36 @@ function isStored(kind: Kind<KindName>, object: KubernetesObject): boolean {
     return false;
   // What custom kinds contain is checked where it is read.
   const findings = kind.custom ? [] : validateCore({ ...object }, kind.name as Parameters<typeof validateCore>[1]);
-  return findings.length === 0 && validateMetadata(object.metadata, kind).length === 0;
+  if (findings.length > 0 || validateMetadata(object.metadata, kind).length > 0) return false;
+  return kind.name !== 'EndpointSlice' || hasEndpoints(object as EndpointSlice, special);
+}
+
+/** In a slice of type FQDN, which is not read, an endpoint may be any text. */
+function hasEndpoints({ addressType, endpoints }: EndpointSlice, special: BlockList): boolean {
+  const isUsable = (address: string): boolean => {
+    const version = isIP(address);
+    return version !== 0 && !address.includes('%') && !special.check(address, version === 4 ? 'ipv4' : 'ipv6');
+  };
+  return addressType === 'FQDN' || (endpoints ?? []).every(({ addresses }) => addresses?.every(isUsable));
+}
+
+/** Addresses of the client's own host or link, which no slice may have. Source: `ValidateNonSpecialIP` of Kubernetes. */
+function specialAddresses(): BlockList {
+  const special = new BlockList();
+  for (const [net, length] of [
+    ['0.0.0.0', 32],
+    ['127.0.0.0', 8],
+    ['169.254.0.0', 16],
+    ['224.0.0.0', 24],
+  ] as const)
+    special.addSubnet(net, length, 'ipv4');
+  for (const [net, length] of [
+    ['::', 127],
+    ['fe80::', 10],
+    ['ff02::', 16],
+  ] as const)
+    special.addSubnet(net, length, 'ipv6');
+  return special;
 }
 
 interface Unchecked {
