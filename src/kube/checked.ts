@@ -26,9 +26,18 @@ export function checked(kind: Kind<KindName>, shape: Shape): Shape {
 }
 
 function isStored(kind: Kind<KindName>, object: KubernetesObject, special: BlockList): boolean {
-  const { namespace = '', uid, deletionTimestamp, ownerReferences = [] } = object.metadata as Unchecked;
+  const {
+    namespace = '',
+    uid,
+    resourceVersion,
+    generation,
+    deletionTimestamp,
+    ownerReferences = [],
+  } = object.metadata as Unchecked;
   if (kind.namespaced === (namespace === '')) return false;
   if (uid !== undefined && typeof uid !== 'string') return false;
+  if (resourceVersion !== undefined && typeof resourceVersion !== 'string') return false;
+  if (generation !== undefined && !Number.isSafeInteger(generation)) return false;
   if (deletionTimestamp !== undefined && !isTimestamp(deletionTimestamp)) return false;
   if (ownerReferences.some((owner) => typeof owner['kind'] !== 'string' || typeof owner['name'] !== 'string'))
     return false;
@@ -69,6 +78,8 @@ function specialAddresses(): BlockList {
 interface Unchecked {
   readonly namespace?: unknown;
   readonly uid?: unknown;
+  readonly resourceVersion?: unknown;
+  readonly generation?: unknown;
   readonly deletionTimestamp?: unknown;
   readonly ownerReferences?: readonly Readonly<Record<string, unknown>>[];
 }
