@@ -81,3 +81,23 @@ test.each<[string, KindName, Json]>([
 ])('%s is refused', (_, kind, raw) => {
   expect(() => trim(kind, raw)).toThrow();
 });
+
+test('what becomes much counts for much', () => {
+  const sizeOf = (name: KindName, raw: Json): number => {
+    const kind = kinds.find((each) => each.name === name)!;
+    const shape = checked(kind, shapeOf(kind, new Interner()));
+    return shape.size!(shape.trim(raw));
+  };
+  const ports = (count: number) => Array.from({ length: count }, (_, i) => ({ name: `p${i}`, port: i + 1 }));
+  const addresses = ['10.0.0.1', '10.0.0.2'];
+  const withPorts = (count: number): Json => ({
+    metadata: { name: 'a', namespace: 'shop' },
+    addressType: 'IPv4',
+    ports: ports(count),
+    endpoints: [{ addresses }, { addresses }],
+  });
+  expect(sizeOf('EndpointSlice', withPorts(0))).toBeLessThan(1_000);
+  expect(sizeOf('EndpointSlice', withPorts(10))).toBeGreaterThan(40 * 4_096);
+  expect(sizeOf('Service', service({ name: 'a' }, { ports: ports(10) }))).toBeGreaterThan(240 * 1_024);
+  expect(sizeOf('Pod', { metadata: { name: 'a', namespace: 'shop' } })).toBeLessThan(1_000);
+});

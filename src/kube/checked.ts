@@ -11,11 +11,15 @@ import type { Shape } from './told.ts';
 /** No API server stores an object that is larger: etcd takes no more. Bytes. */
 const LARGEST = 1_500_000;
 
-/** For what a server sends that others run: refuses objects that an API server would not have stored. */
+/**
+ * For what a server sends that others run: refuses objects that an API server would not have stored, and counts what is
+ * computed from others.
+ */
 export function checked(kind: Kind<KindName>, shape: Shape): Shape {
   const special = specialAddresses();
   return {
     same: (a, b) => shape.same(a, b),
+    size: (object) => sizeOf(object) + sizeOfComputed(object),
     trim(raw, version) {
       const object = withoutNulls(shape.trim(raw, version)) as KubernetesObject;
       if (sizeOf(object) > LARGEST || !isStored(kind, object, special))
@@ -45,6 +49,25 @@ function isStored(kind: Kind<KindName>, object: KubernetesObject, special: Block
   const findings = kind.custom ? [] : validateCore({ ...object }, kind.name as Parameters<typeof validateCore>[1]);
   if (findings.length > 0 || validateMetadata(object.metadata, kind).length > 0) return false;
   return kind.name !== 'EndpointSlice' || hasEndpoints(object as EndpointSlice, special);
+}
+
+/** What is computed from them, about: measured with one sidecar. Bytes. */
+const PER_PORT = 24 * 1024;
+const PER_ENDPOINT = 4 * 1024;
+
+/** A few bytes of a Service or slice become clusters, listeners and routes, or an endpoint for each port. */
+function sizeOfComputed(object: KubernetesObject): number {
+  const { kind, spec = {}, ports = spec.ports ?? [], endpoints } = object as Multiplying;
+  if (kind === 'Service' || kind === 'ServiceImport') return PER_PORT * ports.length;
+  const addresses = (endpoints ?? []).reduce((sum, { addresses: of }) => sum + of.length, 0);
+  return PER_ENDPOINT * addresses * ports.length;
+}
+
+interface Multiplying {
+  readonly kind: string;
+  readonly spec?: { readonly ports?: readonly unknown[] };
+  readonly ports?: readonly unknown[];
+  readonly endpoints?: readonly { readonly addresses: readonly string[] }[];
 }
 
 /** In a slice of type FQDN, which is not read, an endpoint may be any text. */
