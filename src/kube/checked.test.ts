@@ -50,6 +50,11 @@ test.each<[string, KindName, Json]>([
     { metadata: { name: 'a', namespace: 'shop', ownerReferences: [{ kind: 'ReplicaSet', controller: true }] } },
   ],
   [
+    'a mesh config that takes long to read',
+    'ConfigMap',
+    { metadata: { name: 'istio', namespace: 'shop' }, data: { mesh: 'x'.repeat(70_000) } },
+  ],
+  [
     'more than etcd takes',
     'ConfigMap',
     { metadata: { name: 'istio', namespace: 'shop' }, data: { mesh: 'x'.repeat(1_600_000) } },

@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net';
-import type { EndpointSlice } from '../api/core.ts';
+import type { ConfigMap, EndpointSlice } from '../api/core.ts';
 import { withoutNulls } from '../api/json.ts';
 import type { Kind, KindName } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
@@ -10,6 +10,9 @@ import type { Shape } from './told.ts';
 
 /** No API server stores an object that is larger: etcd takes no more. Bytes. */
 const LARGEST = 1_500_000;
+
+/** Real ones have a few thousand characters. Reading the longest takes 0.1 s. */
+const LONGEST_MESH_CONFIG = 64 * 1024;
 
 /**
  * For what a server sends that others run: refuses objects that an API server would not have stored, and counts what is
@@ -48,6 +51,7 @@ function isStored(kind: Kind<KindName>, object: KubernetesObject, special: Block
   // What custom kinds contain is checked where it is read.
   const findings = kind.custom ? [] : validateCore({ ...object }, kind.name as Parameters<typeof validateCore>[1]);
   if (findings.length > 0 || validateMetadata(object.metadata, kind).length > 0) return false;
+  if (kind.name === 'ConfigMap') return ((object as ConfigMap).data?.['mesh'] ?? '').length <= LONGEST_MESH_CONFIG;
   return kind.name !== 'EndpointSlice' || hasEndpoints(object as EndpointSlice, special);
 }
 

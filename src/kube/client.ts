@@ -220,7 +220,10 @@ async function* paced(body: AsyncIterable<Uint8Array>, pace: Pace, signal: Abort
   for await (const bytes of body) {
     const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     await pace.take(Math.max(costOf(chunk), LEAST_LINE * countOf('\n', chunk)), { signal });
+    // Whoever reads it has dealt with it when the next chunk is asked for.
+    const done = pace.work();
     yield chunk;
+    done();
   }
 }
 
