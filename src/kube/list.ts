@@ -65,7 +65,9 @@ export async function list(options: ListOptions): Promise<string> {
     for (const [i, item] of items.entries()) {
       onItem(isObject(item) && item['kind'] === undefined ? { ...type, ...item } : item);
       // The server may ignore the limit.
-      if (i % ITEMS_AT_ONCE === ITEMS_AT_ONCE - 1) await setImmediate();
+      if (i % ITEMS_AT_ONCE !== ITEMS_AT_ONCE - 1) continue;
+      await setImmediate();
+      signal.throwIfAborted();
     }
     token = typeof metadata['continue'] === 'string' ? metadata['continue'] : '';
     if (token === '') return version;
