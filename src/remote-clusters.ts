@@ -65,7 +65,7 @@ export interface RemoteClusters {
  * What is kept of one cluster and of all of them, and what is computed from it, may take this part of the heap. During a
  * swap, a cluster counts twice.
  */
-const SHARE_OF_ONE = 4;
+const SHARE_OF_ONE = 8;
 const SHARE_OF_ALL = 2;
 
 /** The clusters that Secrets of the root namespace, or files, name: what runs there is of this mesh, too. */
