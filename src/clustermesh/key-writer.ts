@@ -7,7 +7,7 @@ import { contentHash } from '../model/hash.ts';
 export interface WantedKeys {
   /** All of them. */
   keys(): Iterable<string>;
-  /** Undefined: there is to be no such key. */
+  /** Undefined: there is to be no such key. Throws if the key cannot have a value, and says why. */
   valueOf(key: string): string | undefined;
   /** It says that the others are there. */
   isLast(key: string): boolean;
@@ -230,9 +230,9 @@ export class KeyWriter {
 
   /** Whether the store was asked. */
   async #write(key: string, connection: LeasedConnection, signal: AbortSignal): Promise<boolean> {
-    const value = this.#options.wanted.valueOf(key);
-    const hash = value === undefined ? undefined : contentHash(value);
     try {
+      const value = this.#options.wanted.valueOf(key);
+      const hash = value === undefined ? undefined : contentHash(value);
       if (this.#stored.get(key) === hash) {
         this.#accepted(key);
         return false;
