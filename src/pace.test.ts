@@ -10,7 +10,9 @@ test('the first is not delayed, the others are, longer each time, until there wa
     await clock.advance(delay);
     return delay;
   };
-  expect([await next(), await next(), await next(), await next(), await next()]).toEqual([0, 1_000, 2_000, 4_000, 4_000]);
+  expect([await next(), await next(), await next(), await next(), await next()]).toEqual([
+    0, 1_000, 2_000, 4_000, 4_000,
+  ]);
   await clock.advance(3_999);
   expect(await next()).toBe(4_000);
   await clock.advance(4_000);
