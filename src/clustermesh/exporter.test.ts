@@ -325,6 +325,16 @@ describe('trouble', () => {
     expect([store.keys.has(key), exporter.status()?.refused.size]).toEqual([true, 0]);
   });
 
+  test('with every key is told for the first few only', async () => {
+    for (let i = 0; i < 100; i++) {
+      services.set(`shop/s${i}`, service(`s${i}`));
+      store.failing.set(`${SERVICES}shop/s${i}`, new Error('mvcc: database space exceeded'));
+    }
+    await started();
+    expect([exporter.status()?.isWhole, exporter.status()?.refused.size]).toEqual([true, 100]);
+    expect(states).toBeLessThan(10);
+  });
+
   test('of a service that is too large to be written holds up nothing else, and ends with it', async () => {
     const ports = Array.from({ length: 1_000 }, (_, i) => ({ name: `p${i}`, port: i + 1, protocol: 'TCP' as const }));
     const backends = Array.from({ length: 41 }, (_, i) => ({ address: `10.9.0.${i}`, ports }));

@@ -82,6 +82,8 @@ const LONGEST_DELAY = 60_000;
 const WORKS_AFTER = 30_000;
 /** Milliseconds between two looks at what others have made of our keys. Cilium writes its own again as often. */
 const LOOK_EVERY = 300_000;
+/** Refused keys that are news: of a full etcd, all of them are refused. Further ones are a number. */
+const MOST_NAMED = 3;
 /** Of a key whose content is not known. */
 const UNKNOWN = '';
 
@@ -275,7 +277,11 @@ export class KeyWriter {
     const reason = error instanceof Error ? error.message : String(error);
     const cancel = clock.after(backoff.next(), () => this.changed([key]));
     this.#refused.set(key, { reason, backoff, cancel });
-    if (former?.reason !== reason) onState();
+    const isNamed = this.#refused
+      .keys()
+      .take(MOST_NAMED)
+      .some((each) => each === key);
+    if (isNamed && former?.reason !== reason) onState();
   }
 
   #settle(connection: LeasedConnection): void {
