@@ -277,11 +277,17 @@ export class KeyWriter {
     const reason = error instanceof Error ? error.message : String(error);
     const cancel = clock.after(backoff.next(), () => this.changed([key]));
     this.#refused.set(key, { reason, backoff, cancel });
-    const isNamed = this.#refused
-      .keys()
-      .take(MOST_NAMED)
-      .some((each) => each === key);
-    if (isNamed && former?.reason !== reason) onState();
+    if (former?.reason !== reason && this.#isNamed(key)) onState();
+  }
+
+  /** It is one of the first that are refused. */
+  #isNamed(key: string): boolean {
+    let seen = 0;
+    for (const each of this.#refused.keys()) {
+      if (each === key) return true;
+      if (++seen === MOST_NAMED) return false;
+    }
+    return false;
   }
 
   #settle(connection: LeasedConnection): void {
