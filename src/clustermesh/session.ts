@@ -5,7 +5,7 @@ import { type Clock, sleep } from '../clock.ts';
 import type { EtcdConnection } from '../etcd/connection.ts';
 import { type KeyRange, prefixOf as allOf, singleKey } from '../etcd/keys.ts';
 import { ListWatch, type ListWatchSink, type ListWatchStats } from '../etcd/list-watch.ts';
-import { Pace } from '../pace.ts';
+import { Spacing } from '../spacing.ts';
 import { failureOf, type MeshFailure, printFailure } from './advice.ts';
 import { type ClusterConfig, decodeClusterConfig, limitProblem } from './cluster-config.ts';
 import { Heartbeat, LONGEST_SILENCE } from './heartbeat.ts';
@@ -80,13 +80,13 @@ export class Session {
   #reading = new AbortController();
   #read: Promise<void> = Promise.resolve();
   /** With each change, everything may be drained, and is read again. */
-  readonly #pace: Pace;
+  readonly #spacing: Spacing;
 
   constructor(options: SessionOptions) {
     const { clock, random } = options;
     this.#options = options;
     this.since = clock.date();
-    this.#pace = new Pace({ base: FIRST_DELAY, cap: LONGEST_DELAY, clock, random });
+    this.#spacing = new Spacing({ base: FIRST_DELAY, cap: LONGEST_DELAY, clock, random });
     this.#heartbeat = new Heartbeat(clock, () =>
       this.#silent.resolve({
         reason: `its heartbeat has been silent for ${LONGEST_SILENCE / 60_000} minutes`,
@@ -203,7 +203,7 @@ export class Session {
     const { name, own, sinkOf, clock } = this.#options;
     const cluster = { name, id: config.id, limit: own.limit };
     for (const kind of ['canaries', ...storedKinds] as const) this.#watches.delete(kind);
-    const delay = signal.aborted ? 0 : this.#pace.next();
+    const delay = signal.aborted ? 0 : this.#spacing.next();
     if (delay > 0) await sleep(clock, delay, { signal });
     await this.#admit(cluster, signal);
     const tree: Tree = config.cached ? 'cache' : 'state';

@@ -1,6 +1,6 @@
 import { Backoff } from '../backoff.ts';
 import { type Clock, sleep } from '../clock.ts';
-import { Pace } from '../pace.ts';
+import { Spacing } from '../spacing.ts';
 import type { EtcdConnection } from './connection.ts';
 import { EtcdError, printable } from './error.ts';
 import { leaseGrant, leaseKeepAlive } from './messages.ts';
@@ -39,13 +39,13 @@ export class Leases {
   readonly #holders = new Map<string, Lease>();
   #granting: Promise<Lease> | undefined;
   /** An etcd may grant leases and know nothing of them afterwards. */
-  readonly #pace: Pace;
+  readonly #spacing: Spacing;
   #hasLost = false;
 
   constructor(options: LeasesOptions) {
     this.#options = options;
     const { clock, random } = options;
-    this.#pace = new Pace({ base: FIRST_DELAY, cap: LONGEST_DELAY, clock, random });
+    this.#spacing = new Spacing({ base: FIRST_DELAY, cap: LONGEST_DELAY, clock, random });
   }
 
   /** The lease to write this key with. Rejects with {@link EtcdError}. */
@@ -136,7 +136,7 @@ export class Leases {
     const { clock, ttl } = this.#options;
     if (this.#hasLost) {
       this.#hasLost = false;
-      const delay = this.#pace.next();
+      const delay = this.#spacing.next();
       if (delay > 0) await Promise.race([sleep(clock, delay, { signal }), connection.ended]);
     }
     const at = clock.now();

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { Pace } from './pace.ts';
+import { Spacing } from './spacing.ts';
 import { FakeClock } from './testing/fake-clock.ts';
 
 test('the first is not delayed, the others are, longer each time, until there was rest', async () => {
   const clock = new FakeClock();
-  const pace = new Pace({ base: 1_000, cap: 4_000, clock, random: () => 1 });
+  const spacing = new Spacing({ base: 1_000, cap: 4_000, clock, random: () => 1 });
   const next = async (): Promise<number> => {
-    const delay = pace.next();
+    const delay = spacing.next();
     await clock.advance(delay);
     return delay;
   };
