@@ -203,8 +203,12 @@ export function declareServices(
     byAddress: graph.index(
       'services by address',
       services,
-      (_, { addresses, autoAddresses }) => [
-        ...new Set([...addresses, ...autoAddresses].filter((address) => address !== '0.0.0.0')),
+      (_, { addresses, autoAddresses, addressesIn = {} }) => [
+        ...new Set(
+          [...addresses, ...autoAddresses, ...Object.values(addressesIn).flat()].filter(
+            (address) => address !== '0.0.0.0',
+          ),
+        ),
       ],
       (a, b) => compareAge(a.value, b.value),
     ),
