@@ -29,7 +29,8 @@ export interface Verdict {
 
 export function runCase(name: string): Verdict {
   const directory = join(root, name);
-  const mesh = new TestMesh({ oracle: false, mesh: { assumesCredentials: true } });
+  const multiclusterServices = name.startsWith('multicluster-services/');
+  const mesh = new TestMesh({ oracle: false, mesh: { assumesCredentials: true, multiclusterServices } });
   for (const cluster of otherClustersOf(directory)) {
     mesh.commit([mesh.mesh.inputs.remoteClusters.write(cluster, { id: cluster })]);
     const objects = readObjects(readFileSync(join(directory, `${cluster}.yaml`), 'utf8'));
