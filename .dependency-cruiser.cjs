@@ -86,7 +86,7 @@ module.exports = {
     // Other clusters that objects come from.
     only('clusters', 'clusters/', ['clusters/', 'api/', 'yaml/document\\.ts$', '(backoff|clock)\\.ts$']),
     // An etcd that is not ours: it knows nothing of clusters.
-    only('etcd', 'etcd/', ['etcd/', '(backoff|clock)\\.ts$']),
+    only('etcd', 'etcd/', ['etcd/', '(backoff|clock|spacing)\\.ts$']),
     // Cilium's ClusterMesh: formats, readers and the exporter.
     only('clustermesh', 'clustermesh/', [
       'clustermesh/',
@@ -96,7 +96,7 @@ module.exports = {
       'yaml/document\\.ts$',
       'clusters/connection\\.ts$',
       'directory/watchers\\.ts$',
-      '(backoff|clock|doubt)\\.ts$',
+      '(backoff|clock|doubt|spacing)\\.ts$',
     ]),
     // What the API server asks before it stores an object.
     only('webhooks', 'webhooks/', [
@@ -113,7 +113,7 @@ module.exports = {
       'injection/',
       'interception/(options|values)\\.ts$',
       'api/',
-      'model/proxy-config\\.ts$',
+      'model/(label-selector|labels|own-value|proxy-config)\\.ts$',
       'yaml/',
       'directory/lines\\.ts$',
     ]),

@@ -2,7 +2,10 @@
  * What other clusters cost in the graph, without what reads them: `node --expose-gc bench/remote-clusters.ts [clusters]
  * [services]`. All have the same Services, each with two endpoints of its own.
  */
-import { objectKey } from '../src/api/object.ts';
+import { kindOf } from '../src/api/kinds.ts';
+import { type KubernetesObject, objectKey } from '../src/api/object.ts';
+import { Interner } from '../src/kube/interner.ts';
+import { shapeOf } from '../src/kube/trim.ts';
 import { TestMesh, connectedProxy } from '../test/harness/mesh.ts';
 import { scaleObjects, slice } from './scale-mesh.ts';
 
@@ -10,6 +13,11 @@ const [clusters = 100, services = 1_000] = process.argv.slice(2).map(Number);
 const options = { services, namespaces: 20, endpoints: 2, routes: false };
 const rounds = 200;
 const OWN = 'Kubernetes';
+
+const interner = new Interner();
+/** Those of one cluster, as they are read from its API server. */
+const objectsOfCluster = (): readonly KubernetesObject[] =>
+  scaleObjects(options).map((object) => shapeOf(kindOf(object.apiVersion, object.kind)!, interner).trim({ ...object }));
 
 const cpu = (): number => {
   const { user, system } = process.cpuUsage();
@@ -36,7 +44,7 @@ function start(): number {
   mesh.commit(
     ids.flatMap((id) => [
       ...(id === OWN ? [] : [inputs.remoteClusters.write(id, { id })]),
-      ...scaleObjects(options).map((object) => {
+      ...objectsOfCluster().map((object) => {
         const { namespace = '', name } = object.metadata;
         const kind = object.kind === 'Service' ? 'Service' : 'EndpointSlice';
         return inputs.objects[kind].write(objectKey(id, namespace, name), object);
@@ -66,7 +74,7 @@ const begin = cpu();
 for (let c = 0; c < clusters; c++) {
   const id = `c${c}`;
   mesh.commit([mesh.mesh.inputs.remoteClusters.write(id, { id })]);
-  mesh.apply(scaleObjects(options), id);
+  mesh.apply(objectsOfCluster(), id);
 }
 const read = cpu() - begin;
 const bytes = heap() - before;

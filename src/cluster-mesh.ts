@@ -1,10 +1,10 @@
-import { type Clock, sleep } from './clock.ts';
-import { Clusters, PATIENCE } from './clusters/clusters.ts';
+import type { Clock } from './clock.ts';
+import { Clusters } from './clusters/clusters.ts';
 import { ClusterIds } from './clustermesh/cluster-ids.ts';
 import { ConfigDirectory } from './clustermesh/config-directory.ts';
 import type { MeshCluster } from './clustermesh/names.ts';
 import { deliveredKinds, type MeshSource, readMeshCluster } from './clustermesh/reader.ts';
-import { type ClusterReport, syncStatusOf } from './debug/cluster-report.ts';
+import { type ClusterReport, reportOf } from './debug/cluster-report.ts';
 import type { PeerAddress } from './debug/peer-address.ts';
 import type { Engine } from './engine/engine.ts';
 import type { EtcdAccess } from './etcd/access.ts';
@@ -61,7 +61,6 @@ export function followClusterMesh(options: ClusterMeshOptions): ClusterMesh {
     clock,
     random,
   });
-  const looked = Promise.withResolvers<void>();
   const told = new Set<string>();
   const config = new ConfigDirectory({
     directory,
@@ -72,30 +71,19 @@ export function followClusterMesh(options: ClusterMeshOptions): ClusterMesh {
       for (const text of told) if (!refusals.includes(text)) told.delete(text);
       for (const text of refusals) if (!told.has(text)) log.warn('ClusterMesh: file refused', { problem: text });
       for (const text of refusals) told.add(text);
-      const named = [...config.clusters].map(([name, { access }]) => [name, { owner: name, access }] as const);
-      clusters.want(new Map(named.map(([name, { owner, access }]) => [name, { owner, ...(access && { access }) }])));
+      clusters.want(
+        new Map(
+          Array.from(config.clusters, ([name, { access }]) => [name, { owner: name, ...(access && { access }) }]),
+        ),
+      );
     },
     signal,
   });
-  const following = config
-    .look()
-    .then(() => looked.resolve())
-    .then(() => config.follow());
-  const isRead = new AbortController();
-  const ready = Promise.race([
-    looked.promise,
-    sleep(clock, PATIENCE, { signal: AbortSignal.any([signal, isRead.signal]) }),
-  ]).then(() => {
-    isRead.abort();
-    return clusters.whenReady();
-  });
+  const named = config.look();
+  const following = named.then(() => config.follow());
   return {
-    ready,
-    waitingFor: () =>
-      clusters.statuses().flatMap(({ id, phase, trouble }) => {
-        if (phase !== 'connecting' && phase !== 'syncing') return [];
-        return [`cluster ${clusterMeshSource(id)}${trouble === undefined ? '' : ` (${trouble.reason})`}`];
-      }),
+    ready: clusters.whenReady({ named, signal }),
+    waitingFor: () => clusters.waitingFor(clusterMeshSource),
     reports: () => reportsOf(directory, clusters, config, sources),
     identitiesOf: (address) =>
       sources.all().flatMap(([cluster, { identities }]) => {
@@ -149,16 +137,14 @@ function reportsOf(
   sources: Sources,
 ): readonly ClusterReport[] {
   const details = new Map(sources.all().map(([cluster, source]) => [cluster, source.details()]));
-  const known = clusters.statuses().map(({ id, phase, since, figures, trouble }): ClusterReport => {
-    const refused = config.clusters.get(id)?.refused;
-    const clusterMesh = details.get(id);
+  const known = clusters.statuses().map((status): ClusterReport => {
+    const refused = config.clusters.get(status.id)?.refused;
+    const clusterMesh = details.get(status.id);
     return {
-      ...{ id: clusterMeshSource(id), secretName: `${directory}/${id}`, kind: 'ClusterMesh' },
-      ...{ syncStatus: syncStatusOf(phase), phase, since: since.toISOString() },
-      ...figures,
-      ...(trouble && { trouble: { reason: trouble.reason, since: trouble.since.toISOString() } }),
+      ...reportOf(status),
+      ...{ id: clusterMeshSource(status.id), secretName: `${directory}/${status.id}`, kind: 'ClusterMesh' },
       ...(clusterMesh && { clusterMesh }),
-      ...(refused && { refusals: [printRefusal(id, refused.field, refused.message)] }),
+      ...(refused && { refusals: [printRefusal(status.id, refused.field, refused.message)] }),
     };
   });
   const there = new Set(known.map(({ id }) => id));

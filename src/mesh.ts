@@ -125,9 +125,9 @@ export interface Mesh {
   onWantedCredentials(changed: (key: CredentialKey, object: WantedCredential | undefined) => void): void;
   /** Calls back with every service account whose right to have Secrets must be known from now on, or no longer. */
   onWantedSecretAccess(changed: (account: string, isWanted: boolean) => void): void;
-  /** Calls back with every verdict that a commit changed, by `originKey`; undefined if the object is gone. */
   /** By `originKey`; undefined: there is no such object. */
   verdictOf(key: string): Verdict | undefined;
+  /** Calls back with every verdict that a commit changed, by `originKey`; undefined if the object is gone. */
   onConditions(changed: (key: string, verdict: Verdict | undefined) => void): void;
   readonly proxies: Collection<ResolvedProxy>;
   /** Whether anything is computed for proxies with these traits. */
@@ -304,6 +304,13 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     endpoints.held.byService,
   ])
     collection.track();
+  /** What calls back with every entry that a commit changes; undefined: it is gone. */
+  const onEach =
+    <T>(collection: Collection<T>, name: string) =>
+    (changed: (key: string, after: T | undefined) => void): void =>
+      graph.observe((draft) => {
+        for (const { key, after } of draft.changes(collection)) changed(key, after);
+      }, name);
   const isOwn = (key: string): boolean => sourceOfKey(key) === inputs.options.get(ONE)?.clusterId;
 
   return {
@@ -329,11 +336,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     addressClaims: services.addressClaims,
     sharedBy: (service) => sharedClusters(service, graph.present, objects),
     exports: services.exports.verdicts,
-    onExports(changed) {
-      graph.observe((draft) => {
-        for (const { key, after } of draft.changes(services.exports.verdicts)) changed(key, after);
-      }, 'exports');
-    },
+    onExports: onEach(services.exports.verdicts, 'exports'),
     globalServices,
     onGlobalServices(changed) {
       graph.observe((draft) => {
@@ -351,35 +354,19 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     },
     trustDomain: () => settings.security.get(ONE)?.trustDomain ?? 'cluster.local',
     networkGateways: networks.gateways,
-    onWantedGatewayHosts(changed) {
-      graph.observe((draft) => {
-        for (const { key, after } of draft.changes(networks.wantedHosts)) changed(key, after !== undefined);
-      }, 'wanted hosts of gateways');
-    },
-    onWantedKeySets(changed) {
-      graph.observe((draft) => {
-        for (const { key, after } of draft.changes(wantedKeySets)) changed(key, after);
-      }, 'key sets');
-    },
-    onWantedCredentials(changed) {
-      graph.observe((draft) => {
-        for (const { key, after } of draft.changes(credentials.wanted)) changed(key, after);
-      }, 'credentials');
-    },
-    onWantedSecretAccess(changed) {
-      graph.observe((draft) => {
-        for (const { key, after } of draft.changes(credentials.wantedAccess)) changed(key, after === true);
-      }, 'secret access');
-    },
+    onWantedGatewayHosts: (changed) =>
+      onEach(networks.wantedHosts, 'wanted hosts of gateways')((host, wanted) => changed(host, wanted !== undefined)),
+    onWantedKeySets: onEach(wantedKeySets, 'key sets'),
+    onWantedCredentials: onEach(credentials.wanted, 'credentials'),
+    onWantedSecretAccess: (changed) =>
+      onEach(credentials.wantedAccess, 'secret access')((account, wanted) => changed(account, wanted === true)),
     verdictOf(key) {
       const found = conditions.find(({ kind }) => key.startsWith(problemsKey(kind, '')));
       return found?.verdicts.get(key.slice(problemsKey(found.kind, '').length));
     },
     onConditions(changed) {
-      graph.observe((draft) => {
-        for (const { kind, verdicts } of conditions)
-          for (const { key, after } of draft.changes(verdicts)) changed(problemsKey(kind, key), after);
-      }, 'conditions');
+      for (const { kind, verdicts } of conditions)
+        onEach(verdicts, 'conditions')((key, after) => changed(problemsKey(kind, key), after));
     },
     proxies: proxies.resolved,
     isMade: (traits) => proxies.byTraits.get(traits) !== undefined,

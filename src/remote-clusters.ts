@@ -1,11 +1,11 @@
 import type { Kind, KindName } from './api/kinds.ts';
-import { type Clock, sleep } from './clock.ts';
-import { type ClusterStatus, Clusters, PATIENCE } from './clusters/clusters.ts';
+import type { Clock } from './clock.ts';
+import { type ClusterStatus, Clusters } from './clusters/clusters.ts';
 import type { ClusterAccess, KubeconfigRules } from './clusters/kubeconfig.ts';
 import { Kubeconfigs } from './clusters/kubeconfigs.ts';
 import { type OwnedClusters, type OwnerRefusal, ownedClusters } from './clusters/owned-clusters.ts';
 import { printOwner } from './clusters/owner.ts';
-import { type ClusterReport, syncStatusOf } from './debug/cluster-report.ts';
+import { type ClusterReport, reportOf } from './debug/cluster-report.ts';
 import type { Engine } from './engine/engine.ts';
 import type { LeftOut } from './engine/namespace-filter.ts';
 import { Budget } from './kube/budget.ts';
@@ -62,11 +62,11 @@ export interface RemoteClusters {
 }
 
 /**
- * What is kept of one cluster, and of all of them, may take this part of the heap. What is computed from it takes about
- * as much again, and during a swap a cluster is kept twice.
+ * What is kept of one cluster and of all of them, and what is computed from it, may take this part of the heap. During a
+ * swap, a cluster counts twice.
  */
-const SHARE_OF_ONE = 16;
-const SHARE_OF_ALL = 4;
+const SHARE_OF_ONE = 8;
+const SHARE_OF_ALL = 2;
 
 /** The clusters that Secrets of the root namespace, or files, name: what runs there is of this mesh, too. */
 export function followRemoteClusters(options: RemoteClustersOptions): RemoteClusters {
@@ -102,23 +102,9 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
     from.kind === 'Secrets'
       ? followRemoteSecrets({ ...options, ...from, kubeconfigs })
       : followRemoteKubeconfigs({ ...from, kubeconfigs, signal });
-  const isRead = new AbortController();
-  const ready = Promise.race([
-    source.known.then(() => kubeconfigs.idle()),
-    sleep(clock, PATIENCE, { signal: AbortSignal.any([signal, isRead.signal]) }),
-  ]).then(() => {
-    isRead.abort();
-    return clusters.whenReady();
-  });
   return {
-    ready,
-    waitingFor: () => [
-      ...source.waitingFor(),
-      ...clusters.statuses().flatMap(({ id, phase, trouble }) => {
-        if (phase !== 'connecting' && phase !== 'syncing') return [];
-        return [`cluster ${id}${trouble === undefined ? '' : ` (${trouble.reason})`}`];
-      }),
-    ],
+    ready: clusters.whenReady({ named: source.known.then(() => kubeconfigs.idle()), signal }),
+    waitingFor: () => [...source.waitingFor(), ...clusters.waitingFor()],
     reports: () => reportsOf(clusters.statuses(), choice.refusals, (id) => sinks.get(id)?.leftOut()),
     syncTimeouts: () => clusters.syncTimeouts,
     events: () => source.events(),
@@ -189,15 +175,12 @@ function reportsOf(
 ): readonly ClusterReport[] {
   const byCluster = Map.groupBy(refusals, ({ cluster = '' }) => cluster);
   const textsOf = (id: string): string[] => (byCluster.get(id) ?? []).map(printRefusal);
-  const known = statuses.map(({ id, owner, phase, since, figures, trouble }): ClusterReport => {
-    const texts = textsOf(id);
-    const leftOut = leftOutOf(id);
+  const known = statuses.map((status): ClusterReport => {
+    const texts = textsOf(status.id);
+    const leftOut = leftOutOf(status.id);
     return {
-      ...{ id, secretName: owner, syncStatus: syncStatusOf(phase), kind: 'Kubernetes', phase },
-      since: since.toISOString(),
-      ...figures,
+      ...reportOf(status),
       ...(leftOut && { leftOut }),
-      ...(trouble && { trouble: { reason: trouble.reason, since: trouble.since.toISOString() } }),
       ...(texts.length > 0 && { refusals: texts }),
     };
   });

@@ -1,13 +1,12 @@
 import type { Config } from './config/config.ts';
 import { askForRefusal } from './kube/validation-probe.ts';
 import { WebhookConfiguration, type WebhookConfigurationOptions } from './kube/webhook-configuration.ts';
-import type { Roots } from './object-source.ts';
 
 /** What tells the API server how to recognize this control plane. */
 export function webhookConfigurations(
   { webhooks, mesh, revision }: Config,
   shared: Pick<WebhookConfigurationOptions, 'api' | 'clock' | 'random' | 'log' | 'outages'>,
-  roots: Roots,
+  roots: { readonly pem: string },
 ): readonly WebhookConfiguration[] {
   if (webhooks === undefined) return [];
   const { injection, validation } = webhooks.configurations;

@@ -114,7 +114,7 @@ describe('a look', () => {
     await found.look();
     await put('east', config('east'));
     await found.look();
-    const refused = 'endpoints[0] "east" is not a URL that begins with https:// or http://';
+    const refused = 'endpoints[0] is not a URL that begins with https:// or http://';
     expect(shown(found)).toEqual({ east: `https://east:2379; ${refused}`, west: 'none; endpoints is not a list' });
     await found.look();
     expect(changes).toBe(2);

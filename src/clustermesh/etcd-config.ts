@@ -75,7 +75,8 @@ function endpointOf(value: unknown, index: number): string {
   if (typeof value !== 'string') throw new Refused(field, 'is not a text; put it in quotes');
   const url = URL.canParse(value) ? new URL(value) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol))
-    throw new Refused(field, `${quote(value)} is not a URL that begins with https:// or http://`);
+    // It is not repeated: it may have a password.
+    throw new Refused(field, 'is not a URL that begins with https:// or http://');
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '' || url.pathname !== '/')
     throw new Refused(field, 'has more than host and port; remove the rest');
   return value;

@@ -25,6 +25,7 @@ const TTL = 15 * 60;
 const PAGE = 256;
 /** Of one prefix. */
 const MOST_KEYS = 100_000;
+const MOST_BYTES_OF_KEYS = 64 << 20;
 
 /** Keys in an etcd. */
 export class EtcdStore implements LeasedStore {
@@ -77,17 +78,18 @@ function connected(connection: EtcdConnection, leases: Leases, signal: AbortSign
     },
     async list(prefix) {
       const found: StoredKey[] = [];
-      let isAll = true;
+      let [bytes, isAll] = [0, true];
       const add = (key: string, valueHash: string, isOurs: boolean): boolean => {
         found.push({ key, valueHash, isOurs });
-        return (isAll = found.length <= MOST_KEYS);
+        bytes += key.length;
+        return (isAll = found.length <= MOST_KEYS && bytes <= MOST_BYTES_OF_KEYS);
       };
       await list({
         ...{ connection, signal, keys: prefixOf(prefix), pageSize: PAGE },
         onEntry: ({ key, value, lease }) => add(key, contentHash(value), leases.holds(key, lease)),
         onTooLarge: (key) => add(key, '', false),
       });
-      if (!isAll) throw new Error(`${prefix} has more than ${MOST_KEYS} keys`);
+      if (!isAll) throw new Error(`${prefix} has more than ${MOST_KEYS} keys, or ${MOST_BYTES_OF_KEYS} bytes of them`);
       return found;
     },
     close: () => connection.close(),

@@ -325,6 +325,28 @@ describe('trouble', () => {
     expect([store.keys.has(key), exporter.status()?.refused.size]).toEqual([true, 0]);
   });
 
+  test('with every key is told for the first few only', async () => {
+    for (let i = 0; i < 100; i++) {
+      services.set(`shop/s${i}`, service(`s${i}`));
+      store.failing.set(`${SERVICES}shop/s${i}`, new Error('mvcc: database space exceeded'));
+    }
+    await started();
+    expect([exporter.status()?.isWhole, exporter.status()?.refused.size]).toEqual([true, 100]);
+    expect(states).toBeLessThan(10);
+  });
+
+  test('of a service that is too large to be written holds up nothing else, and ends with it', async () => {
+    const ports = Array.from({ length: 1_000 }, (_, i) => ({ name: `p${i}`, port: i + 1, protocol: 'TCP' as const }));
+    const backends = Array.from({ length: 41 }, (_, i) => ({ address: `10.9.0.${i}`, ports }));
+    services.set('shop/a', { ...service('a'), backends });
+    await started();
+    expect([...store.keys.keys()].sort()).toEqual([...CANARIES, HEARTBEAT, CONFIG, `${SERVICES}shop/b`].sort());
+    const why = 'has more than 40000 pairs of address and port';
+    expect(exporter.status()).toMatchObject({ isWhole: true, refused: new Map([[`${SERVICES}shop/a`, why]]) });
+    await set('a', service('a'));
+    expect([store.keys.has(`${SERVICES}shop/a`), exporter.status()?.refused.size]).toEqual([true, 0]);
+  });
+
   test('with one key ends when it is no longer wanted', async () => {
     store.failing.set(`${SERVICES}shop/a`, new Error('request is too large'));
     await started();

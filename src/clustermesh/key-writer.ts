@@ -7,7 +7,7 @@ import { contentHash } from '../model/hash.ts';
 export interface WantedKeys {
   /** All of them. */
   keys(): Iterable<string>;
-  /** Undefined: there is to be no such key. */
+  /** Undefined: there is to be no such key. Throws if the key cannot have a value, and says why. */
   valueOf(key: string): string | undefined;
   /** It says that the others are there. */
   isLast(key: string): boolean;
@@ -82,6 +82,8 @@ const LONGEST_DELAY = 60_000;
 const WORKS_AFTER = 30_000;
 /** Milliseconds between two looks at what others have made of our keys. Cilium writes its own again as often. */
 const LOOK_EVERY = 300_000;
+/** Refused keys that are news: of a full etcd, all of them are refused. Further ones are a number. */
+const MOST_NAMED = 3;
 /** Of a key whose content is not known. */
 const UNKNOWN = '';
 
@@ -230,9 +232,9 @@ export class KeyWriter {
 
   /** Whether the store was asked. */
   async #write(key: string, connection: LeasedConnection, signal: AbortSignal): Promise<boolean> {
-    const value = this.#options.wanted.valueOf(key);
-    const hash = value === undefined ? undefined : contentHash(value);
     try {
+      const value = this.#options.wanted.valueOf(key);
+      const hash = value === undefined ? undefined : contentHash(value);
       if (this.#stored.get(key) === hash) {
         this.#accepted(key);
         return false;
@@ -275,7 +277,17 @@ export class KeyWriter {
     const reason = error instanceof Error ? error.message : String(error);
     const cancel = clock.after(backoff.next(), () => this.changed([key]));
     this.#refused.set(key, { reason, backoff, cancel });
-    if (former?.reason !== reason) onState();
+    if (former?.reason !== reason && this.#isNamed(key)) onState();
+  }
+
+  /** It is one of the first that are refused. */
+  #isNamed(key: string): boolean {
+    let seen = 0;
+    for (const each of this.#refused.keys()) {
+      if (each === key) return true;
+      if (++seen === MOST_NAMED) return false;
+    }
+    return false;
   }
 
   #settle(connection: LeasedConnection): void {

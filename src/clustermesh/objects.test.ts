@@ -160,7 +160,7 @@ describe('an imported Service', () => {
     expect(serviceOf(service({ labels: { app: 'cart' }, frontends, backends: backends(1) }))).toEqual({
       apiVersion: 'v1',
       kind: 'Service',
-      metadata: { namespace: 'shop', name: 'cart', labels: { app: 'cart' } },
+      metadata: { namespace: 'shop', name: 'cart', labels: { app: 'cart' }, creationTimestamp: '9999-12-31T23:59:59Z' },
       spec: {
         clusterIP: '10.1.0.9',
         clusterIPs: ['10.1.0.9', 'fd00:1::9'],

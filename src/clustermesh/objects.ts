@@ -81,6 +81,9 @@ export function sliceOf(slice: RemoteSlice, cluster: string): EndpointSlice | un
   };
 }
 
+/** A claim without an age would be the oldest, and could take an address from a Service of this cluster. */
+const YOUNGER_THAN_ALL = '9999-12-31T23:59:59Z';
+
 /** A service of another cluster as a Service, for clusters without a Service of its name. Undefined if it is not shared. */
 export function serviceOf({
   namespace,
@@ -95,7 +98,7 @@ export function serviceOf({
   return {
     apiVersion: 'v1',
     kind: 'Service',
-    metadata: { namespace, name, labels },
+    metadata: { namespace, name, labels, creationTimestamp: YOUNGER_THAN_ALL },
     spec: {
       clusterIP: addresses[0] ?? 'None',
       ...(addresses.length > 1 && { clusterIPs: addresses }),

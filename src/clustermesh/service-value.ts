@@ -1,6 +1,12 @@
 import { quote } from '../api/quote.ts';
 import { canonicalAddress } from '../model/address.ts';
-import type { GlobalAddress, GlobalBackend, GlobalService, NamedPort } from '../model/global-service.ts';
+import {
+  type GlobalAddress,
+  type GlobalBackend,
+  type GlobalService,
+  MOST_GLOBAL_ENDPOINTS,
+  type NamedPort,
+} from '../model/global-service.ts';
 import { addressProblem, DNS_LABEL, LABEL_VALUE, readNamed, transportOf } from './content.ts';
 import { type Decoded, decodeJson, type Member } from './member.ts';
 import type { MeshCluster } from './names.ts';
@@ -23,8 +29,6 @@ const MOST_FRONTENDS = 100;
 const MOST_BACKENDS = 10_000;
 /** Of one address. */
 const MOST_PORTS = 1_000;
-/** Addresses times ports: what becomes of one object. */
-const MOST_ENDPOINTS = 40_000;
 
 /** `suffix`: of the key. */
 export function decodeService(suffix: string, bytes: Uint8Array, cluster: MeshCluster): Decoded<RemoteService> {
@@ -68,7 +72,8 @@ function readAddresses(map: Member, most: number, lists: Map<string, readonly Na
     if (problem !== undefined) map.wrong(problem);
     const ports = readPorts(member, lists);
     endpoints += ports.length;
-    if (endpoints > MOST_ENDPOINTS) map.wrong(`has more than ${MOST_ENDPOINTS} pairs of address and port`);
+    if (endpoints > MOST_GLOBAL_ENDPOINTS)
+      map.wrong(`has more than ${MOST_GLOBAL_ENDPOINTS} pairs of address and port`);
     const address = canonicalAddress(written);
     // IPv6 has several texts for one address.
     if (!found.has(address)) found.set(address, { written, address, ports });
@@ -98,9 +103,13 @@ export function portsKey(ports: readonly NamedPort[]): string {
   return ports.map(({ name, port, protocol }) => `${name}:${port}/${protocol}`).join();
 }
 
-/** As Cilium's own exporter writes it: equal services are equal texts. */
+/** As Cilium's own exporter writes it: equal services are equal texts. Throws if it is too large for that. */
 export function encodeService(service: GlobalService, { name: cluster, id }: MeshCluster): string {
   const { namespace, name, labels, selector, frontends, backends } = service;
+  // Addresses share their ports here, but not in the text: that could be a thousand times as long.
+  for (const addresses of [frontends, backends])
+    if (addresses.reduce((sum, { ports }) => sum + ports.length, 0) > MOST_GLOBAL_ENDPOINTS)
+      throw new Error(`has more than ${MOST_GLOBAL_ENDPOINTS} pairs of address and port`);
   const hostnames = backends.flatMap(({ address, hostname }) => (hostname ? [[address, hostname] as const] : []));
   // Hints would say which zones are to use it.
   const zones = backends.flatMap(({ address, zone }) => (zone ? [[address, { zone, forZones: [] }] as const] : []));

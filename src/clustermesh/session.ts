@@ -5,6 +5,7 @@ import { type Clock, sleep } from '../clock.ts';
 import type { EtcdConnection } from '../etcd/connection.ts';
 import { type KeyRange, prefixOf as allOf, singleKey } from '../etcd/keys.ts';
 import { ListWatch, type ListWatchSink, type ListWatchStats } from '../etcd/list-watch.ts';
+import { Spacing } from '../spacing.ts';
 import { failureOf, type MeshFailure, printFailure } from './advice.ts';
 import { type ClusterConfig, decodeClusterConfig, limitProblem } from './cluster-config.ts';
 import { Heartbeat, LONGEST_SILENCE } from './heartbeat.ts';
@@ -61,7 +62,7 @@ const budgets: Readonly<Record<StoredKind, Budget>> = {
 /** Of what says how to read the rest. */
 const SMALL = { mostKeys: 100, mostBytes: 1 << 20 };
 
-/** Milliseconds between two attempts to get an id that another cluster has. */
+/** Milliseconds between two attempts to get an id that another cluster has, and between changes of a config. */
 const FIRST_DELAY = 1_000;
 const LONGEST_DELAY = 30_000;
 
@@ -78,11 +79,14 @@ export class Session {
   /** Ends what is read because of one cluster config. */
   #reading = new AbortController();
   #read: Promise<void> = Promise.resolve();
+  /** With each change, everything may be drained, and is read again. */
+  readonly #spacing: Spacing;
 
   constructor(options: SessionOptions) {
-    const { clock } = options;
+    const { clock, random } = options;
     this.#options = options;
     this.since = clock.date();
+    this.#spacing = new Spacing({ base: FIRST_DELAY, cap: LONGEST_DELAY, clock, random });
     this.#heartbeat = new Heartbeat(clock, () =>
       this.#silent.resolve({
         reason: `its heartbeat has been silent for ${LONGEST_SILENCE / 60_000} minutes`,
@@ -196,9 +200,11 @@ export class Session {
   }
 
   async #follow(config: ClusterConfig, signal: AbortSignal): Promise<void> {
-    const { name, own, sinkOf } = this.#options;
+    const { name, own, sinkOf, clock } = this.#options;
     const cluster = { name, id: config.id, limit: own.limit };
     for (const kind of ['canaries', ...storedKinds] as const) this.#watches.delete(kind);
+    const delay = signal.aborted ? 0 : this.#spacing.next();
+    if (delay > 0) await sleep(clock, delay, { signal });
     await this.#admit(cluster, signal);
     const tree: Tree = config.cached ? 'cache' : 'state';
     const running = new Map<StoredKind, Promise<void>>();

@@ -148,7 +148,8 @@ describe('a cluster that is wanted', () => {
     want({ east: 'a', west: 'b' });
     await sources[1]!.read('w');
     let isReady = false;
-    void clusters.whenReady().then(() => (isReady = true));
+    const { signal } = new AbortController();
+    void clusters.whenReady({ named: Promise.resolve(), signal }).then(() => (isReady = true));
     await clock.advance(29_999);
     expect([isReady, clusters.ready()]).toEqual([false, false]);
     await clock.advance(1);

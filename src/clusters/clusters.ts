@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { SourceKindName } from '../api/kinds.ts';
 import type { ObjectSink } from '../api/source.ts';
-import type { Clock } from '../clock.ts';
+import { type Clock, sleep } from '../clock.ts';
 import { Connection, type RemoteSource, type SourceFigures, type Trouble } from './connection.ts';
 import type { StagedSink } from './staged-sink.ts';
 
@@ -60,7 +60,7 @@ interface Cluster<Access> {
 }
 
 /** As Istio's PILOT_REMOTE_CLUSTER_TIMEOUT. Milliseconds. */
-export const PATIENCE = 30_000;
+const PATIENCE = 30_000;
 
 /**
  * The other clusters. Each is read by a source of its own, and none waits for another:
@@ -96,9 +96,27 @@ export class Clusters<Access> {
     return [...this.clusters.values()].every(({ current, isLate }) => current !== undefined || isLate);
   }
 
-  /** Resolves once {@link ready} is true. */
-  whenReady(): Promise<void> {
-    return this.ready() ? Promise.resolve() : new Promise((resolve) => this.waiting.push(resolve));
+  /** Resolves once {@link ready} is true, but not before it is known which clusters there are, or nobody has said so in time. */
+  async whenReady({
+    named,
+    signal,
+  }: {
+    readonly named: Promise<unknown>;
+    readonly signal: AbortSignal;
+  }): Promise<void> {
+    const { clock, patience = PATIENCE } = this.options;
+    const areNamed = new AbortController();
+    await Promise.race([named, sleep(clock, patience, { signal: AbortSignal.any([signal, areNamed.signal]) })]);
+    areNamed.abort();
+    if (!this.ready()) await new Promise<void>((resolve) => this.waiting.push(resolve));
+  }
+
+  /** What {@link ready} is waiting for, for people. */
+  waitingFor(nameOf: (id: string) => string = (id) => id): readonly string[] {
+    return this.statuses().flatMap(({ id, phase, trouble }) => {
+      if (phase !== 'connecting' && phase !== 'syncing') return [];
+      return [`cluster ${nameOf(id)}${trouble === undefined ? '' : ` (${trouble.reason})`}`];
+    });
   }
 
   /** In the order in which they were first wanted; then those that are being closed. */

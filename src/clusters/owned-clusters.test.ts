@@ -122,7 +122,7 @@ test('of two files with one cluster, the one that has it keeps it; at first it i
   expect(said(again)).toEqual(['/a  is ignored: the file /b has this cluster; delete one of them']);
 });
 
-test.each(['arn:aws:eks:eu-1:1:cluster/east', 'a b', 'x'.repeat(254)])(
+test.each(['arn:aws:eks:eu-1:1:cluster/east', 'a b', 'x'.repeat(254), 'cilium:east'])(
   'a name that cannot be part of a key is refused: %s',
   (id) => {
     const found = decide(file('/a', id, kubeconfig('https://a')));

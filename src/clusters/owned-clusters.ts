@@ -62,7 +62,9 @@ export function ownedClusters(
       const holder = clusters.get(id);
       if (id === '') refuse('refused' in content ? content.refused.message : 'names no cluster', refusedField(content));
       else if (!ID.test(id))
-        refuse('is not a name for a cluster: use at most 253 characters, without spaces and slashes');
+        refuse(
+          'is not a name for a cluster: use at most 253 characters, without spaces and slashes, not beginning with cilium:',
+        );
       else if (id === ownCluster)
         refuse('is the cluster of this control plane, which needs no kubeconfig; it is ignored');
       else if (holder !== undefined) {
@@ -88,8 +90,8 @@ export function ownedClusters(
   return { clusters, refusals };
 }
 
-/** Part of the keys of objects. */
-const ID = /^[^/\s]{1,253}$/;
+/** Part of the keys of objects; `cilium:NAME` is what an etcd of a ClusterMesh says about a cluster. */
+const ID = /^(?!cilium:)[^/\s]{1,253}$/;
 
 function fieldOf(owner: Owner, id: string, field: string): string {
   if (owner.kind === 'File') return field;

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type Environment, type Origins, readConfig, readMeshSettings } from './config.ts';
+import { readConfig, readMeshSettings } from './config.ts';
+import { type Environment, type Origins } from './values.ts';
 import { flagOf, settingNames } from './settings.ts';
 
 function file(content: string): string {

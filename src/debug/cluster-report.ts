@@ -1,5 +1,5 @@
 import type { MeshClusterStatus } from '../clustermesh/reader.ts';
-import type { ClusterPhase } from '../clusters/clusters.ts';
+import type { ClusterPhase, ClusterStatus } from '../clusters/clusters.ts';
 
 /** A cluster as `/debug/clusterz` shows it: Istio's three fields, and ours. Times: RFC 3339. */
 export interface ClusterReport {
@@ -52,7 +52,17 @@ export interface ExportReport {
 /** In the words of Istio. */
 export type SyncStatus = 'synced' | 'syncing' | 'timeout' | 'closed';
 
-export function syncStatusOf(phase: ClusterReport['phase']): SyncStatus {
+/** Of a cluster that an API server is read of. */
+export function reportOf({ id, owner, phase, since, figures, trouble }: ClusterStatus): ClusterReport {
+  return {
+    ...{ id, secretName: owner, syncStatus: syncStatusOf(phase), kind: 'Kubernetes', phase },
+    since: since.toISOString(),
+    ...figures,
+    ...(trouble && { trouble: { reason: trouble.reason, since: trouble.since.toISOString() } }),
+  };
+}
+
+function syncStatusOf(phase: ClusterReport['phase']): SyncStatus {
   if (phase === 'synced' || phase === 'swapping') return 'synced';
   if (phase === 'connecting' || phase === 'syncing') return 'syncing';
   return phase === 'timed out' ? 'timeout' : 'closed';

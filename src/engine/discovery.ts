@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ConfigMap } from '../api/core.ts';
 import type { Labels } from '../model/labels.ts';
-import { type NamespaceSelector, selectsNamespace } from '../model/namespace-selector.ts';
+import { type LabelSelector, matchesLabels } from '../model/label-selector.ts';
 import { reconcileMeshConfig } from '../reconcilers/mesh-config/mesh-config.ts';
 
 /** Keeps objects of some namespaces back, as the selectors say. */
@@ -12,7 +12,7 @@ export interface Selecting {
 
 /** The discovery selectors of the mesh config, for all clusters. */
 export class Discovery {
-  private selectors: readonly NamespaceSelector[] = [];
+  private selectors: readonly LabelSelector[] = [];
   private isGood = false;
   private readonly followers = new Set<Selecting>();
 
@@ -43,6 +43,6 @@ export class Discovery {
   /** @param labels of the namespace; undefined: they are not known. */
   selects(labels: Labels | undefined): boolean {
     if (!this.isSelective) return true;
-    return labels !== undefined && this.selectors.some((selector) => selectsNamespace(selector, labels));
+    return labels !== undefined && this.selectors.some((selector) => matchesLabels(selector, labels));
   }
 }

@@ -43,6 +43,10 @@ test('two messages share nothing', () => {
   expect(first.all).toHaveLength(1);
 });
 
+test('a message of more values than any has is refused before it fills the memory', () => {
+  expect(() => outer.decode(Buffer.alloc(4 << 20, Buffer.from([(11 << 3) | 2, 0])))).toThrow('more than 100000 values');
+});
+
 test('bytes that are not a message throw, and do nothing else', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (garbage) => {

@@ -111,6 +111,9 @@ export const one = <Out, In>(field: number, { decode, encode }: Message<Out, In>
   write: (writer, value) => void writer.uint32(delimited(field)).bytes(encode(value)),
 });
 
+/** Of one field: two bytes are enough to name another one, of which a message could have millions. */
+const MOST_VALUES = 100_000;
+
 export const many = <Out, In>(
   field: number,
   { decode, encode }: Message<Out, In>,
@@ -119,6 +122,7 @@ export const many = <Out, In>(
   absent: [],
   read(reader, before) {
     const values = before.length === 0 ? [] : (before as Out[]);
+    if (values.length >= MOST_VALUES) throw new Error(`more than ${MOST_VALUES} values`);
     values.push(decode(reader.bytes()));
     return values;
   },

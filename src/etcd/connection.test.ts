@@ -165,6 +165,15 @@ test.each([
   ).toEqual(expected);
 });
 
+test('a watch begins once, however often etcd says so', async () => {
+  expect(
+    await watched((_, { send, end }) => {
+      for (let i = 0; i < 3; i++) send({ ...header(1n, 5n), created: true });
+      end();
+    }),
+  ).toEqual(['open', 'ok']);
+});
+
 test('a watch that etcd ends, and one that it divides', async () => {
   expect(
     await watched((_, { send, end }) => {

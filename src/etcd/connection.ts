@@ -11,6 +11,7 @@ import { type EtcdAccess, type Target, targetsOf } from './access.ts';
 import { ConnectionCredentials } from './credentials.ts';
 import { EtcdError, errorOf, errorOfCall } from './error.ts';
 import { type Procedure, range, type ResponseHeader, type WithHeader } from './messages.ts';
+import { Rest } from './rest.ts';
 
 export interface EtcdOptions {
   readonly access: EtcdAccess;
@@ -137,6 +138,7 @@ export class EtcdConnection {
   readonly #client: Client;
   readonly #clock: Clock;
   readonly #disconnect: () => void;
+  readonly #rest: Rest;
   readonly #onEnd: (error: EtcdError) => void;
   /** Ends a call. */
   readonly #calls = new Set<(error: EtcdError) => void>();
@@ -149,6 +151,7 @@ export class EtcdConnection {
     this.#client = client;
     this.#clock = clock;
     this.#disconnect = disconnect;
+    this.#rest = new Rest(clock);
     const { promise, resolve } = Promise.withResolvers<EtcdError>();
     [this.ended, this.#onEnd] = [promise, resolve];
     client.getChannel().watchConnectivityState(connectivityState.READY, Infinity, () => {
@@ -212,7 +215,8 @@ export class EtcdConnection {
     const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
     let isOpen = true;
     const { path } = procedure;
-    const call = this.#client.makeBidiStreamRequest(path, bytes, bytes, metadataOf(procedure), optionsOfCall);
+    const options = { interceptors: [this.#rest.interceptor] };
+    const call = this.#client.makeBidiStreamRequest(path, bytes, bytes, metadataOf(procedure), options);
     const end = (settle: () => void): void => {
       isOpen = false;
       stop();

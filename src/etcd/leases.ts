@@ -1,5 +1,6 @@
 import { Backoff } from '../backoff.ts';
 import { type Clock, sleep } from '../clock.ts';
+import { Spacing } from '../spacing.ts';
 import type { EtcdConnection } from './connection.ts';
 import { EtcdError, printable } from './error.ts';
 import { leaseGrant, leaseKeepAlive } from './messages.ts';
@@ -37,9 +38,14 @@ export class Leases {
   /** key -> its lease */
   readonly #holders = new Map<string, Lease>();
   #granting: Promise<Lease> | undefined;
+  /** An etcd may grant leases and know nothing of them afterwards. */
+  readonly #spacing: Spacing;
+  #hasLost = false;
 
   constructor(options: LeasesOptions) {
     this.#options = options;
+    const { clock, random } = options;
+    this.#spacing = new Spacing({ base: FIRST_DELAY, cap: LONGEST_DELAY, clock, random });
   }
 
   /** The lease to write this key with. Rejects with {@link EtcdError}. */
@@ -73,6 +79,7 @@ export class Leases {
     const lease = this.#leases.get(id);
     if (lease === undefined) return;
     this.#leases.delete(id);
+    this.#hasLost = true;
     for (const key of lease.keys) this.#holders.delete(key);
     if (lease.keys.size > 0) this.#options.onLost([...lease.keys]);
   }
@@ -127,9 +134,16 @@ export class Leases {
 
   async #grant(connection: EtcdConnection, signal: AbortSignal): Promise<Lease> {
     const { clock, ttl } = this.#options;
+    if (this.#hasLost) {
+      this.#hasLost = false;
+      const delay = this.#spacing.next();
+      if (delay > 0) await Promise.race([sleep(clock, delay, { signal }), connection.ended]);
+    }
     const at = clock.now();
     const { id, ttl: seconds, error } = await connection.call(leaseGrant, { ttl: BigInt(ttl) }, { signal });
     if (error !== '' || id === 0n) throw new EtcdError('Refused', `no lease: ${printable(error)}`);
+    if (seconds < BigInt(ttl)) throw new EtcdError('Refused', `a lease for ${seconds} s instead of ${ttl} s`);
+    if (this.#leases.has(id)) throw new EtcdError('Malformed', 'a lease was granted twice');
     const lease = { id, keys: new Set<string>(), until: at + 1_000 * Number(seconds) };
     this.#leases.set(id, lease);
     return lease;

@@ -9,7 +9,7 @@ export interface WatchOptions {
   readonly keys: KeyRange;
   /** The first revision of which events are wanted. */
   readonly from: bigint;
-  /** etcd has begun to watch. */
+  /** etcd has begun to watch. Called once. */
   readonly onOpen: () => void;
   /**
    * In their order.
@@ -33,7 +33,7 @@ export async function watch(options: WatchOptions): Promise<void> {
   const abort = (): void => end.abort();
   signal.addEventListener('abort', abort, { once: true });
   let failure: EtcdError | undefined;
-  let isCanceled = false;
+  let [isOpen, isCanceled] = [false, false];
   const cancel = clock.after(PATIENCE, () => {
     failure = new EtcdError('Timeout', `a watch has not begun within ${PATIENCE / 1_000} s`);
     end.abort();
@@ -47,7 +47,10 @@ export async function watch(options: WatchOptions): Promise<void> {
         isCanceled = true;
         return end.abort();
       }
-      if (message.created) onOpen();
+      if (message.created && !isOpen) {
+        isOpen = true;
+        onOpen();
+      }
       if (message.events.length > 0) onEvents(message.events, !message.fragment);
     },
   });

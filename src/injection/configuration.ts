@@ -2,11 +2,11 @@ import { isObject, type Json } from '../api/json.ts';
 import { printPath } from '../api/schema-path.ts';
 import { Lines } from '../directory/lines.ts';
 import { readPorts, readPortsOrAll, readRanges, readRangesOrAll } from '../interception/values.ts';
+import { labelOperators, type LabelSelector } from '../model/label-selector.ts';
 import { readDocument } from '../yaml/document.ts';
 import { readAgentLevel } from './annotations.ts';
 import type { DecisionRules } from './decision.ts';
 import type { FileProblem } from './problem.ts';
-import { OPERATORS, type LabelSelector } from './selector.ts';
 import { mismatchOf, type Shape } from './shape.ts';
 import { type Template, readTemplate } from './template.ts';
 
@@ -57,7 +57,7 @@ const selector: Shape = {
     matchLabels: { map: 'text' },
     matchExpressions: {
       list: {
-        members: { key: 'text', operator: { oneOf: OPERATORS }, values: { list: 'text' } },
+        members: { key: 'text', operator: { oneOf: labelOperators }, values: { list: 'text' } },
         required: ['key', 'operator'],
         closed: true,
       },

@@ -1,3 +1,4 @@
+import type { LabelRequirement } from '../model/label-selector.ts';
 import { expect, test } from 'vitest';
 import { type Candidate, type DecisionRules, decide } from './decision.ts';
 
@@ -100,7 +101,7 @@ test.each(cases)(
   },
 );
 
-test.each([
+test.each<[LabelRequirement, boolean]>([
   [{ key: 'app', operator: 'In', values: ['cart'] }, true],
   [{ key: 'app', operator: 'NotIn', values: ['cart'] }, false],
   [{ key: 'team', operator: 'NotIn', values: ['cart'] }, true],

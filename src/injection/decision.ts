@@ -1,5 +1,5 @@
+import { type LabelSelector, matchesLabels } from '../model/label-selector.ts';
 import type { Texts } from './pod.ts';
-import { type LabelSelector, matches } from './selector.ts';
 
 /** Which Pods are injected when nothing about them says so. */
 export interface DecisionRules {
@@ -46,8 +46,8 @@ export function decide(
   const wish = labels[INJECT] ?? annotations[INJECT];
   if (wish === 'false') return no(`its annotation ${INJECT} is "false"`);
   if (wish !== 'true') {
-    const never = rules.neverInject.some((selector) => matches(selector, labels));
-    const always = rules.alwaysInject.some((selector) => matches(selector, labels));
+    const never = rules.neverInject.some((selector) => picks(selector, labels));
+    const always = rules.alwaysInject.some((selector) => picks(selector, labels));
     if (never) return no('its labels match a selector of neverInjectSelector');
     if (!always && rules.policy === 'disabled') return no(`the policy is disabled; label it ${INJECT}=true`);
   }
@@ -58,6 +58,12 @@ export function decide(
     };
   if (os === 'windows') return { ...no('a sidecar does not run on Windows'), asked: true };
   return { inject: true };
+}
+
+/** A selector without requirements picks nothing: here it would be a mistake. */
+function picks(selector: LabelSelector, labels: Texts): boolean {
+  const { matchLabels = {}, matchExpressions = [] } = selector;
+  return Object.keys(matchLabels).length + matchExpressions.length > 0 && matchesLabels(selector, labels);
 }
 
 /** What the selectors of the webhook decide, for callers that have none. */

@@ -30,7 +30,7 @@ const LONGEST_WAIT = 60_000;
 /** The error for an HTTP response. The body is a Kubernetes Status, or whatever a proxy in between sent. */
 export function errorOfAnswer(code: number, body: string, retryAfterSeconds = 0): ApiError {
   const status = parseStatus(body);
-  const reason = status?.reason ?? (status === undefined ? 'NotKubernetes' : 'Unknown');
+  const { reason = 'Unknown' } = status ?? { reason: 'NotKubernetes' };
   const message = (status?.message ?? body.trim().slice(0, 200)).slice(0, 1_000) || `status ${code}`;
   return new ApiError(`${code} ${reason}: ${message}`, {
     code,
@@ -90,7 +90,8 @@ function parseStatus(body: string): { reason?: string; message?: string } | unde
   if (!isObject(value) || value['kind'] !== 'Status') return undefined;
   const { reason, message } = value;
   return {
-    ...(typeof reason === 'string' ? { reason } : {}),
+    // It is shown to people, and told apart from others: servers send one of a few words.
+    ...(typeof reason === 'string' && /^[A-Za-z]{1,64}$/.test(reason) ? { reason } : {}),
     ...(typeof message === 'string' ? { message } : {}),
   };
 }

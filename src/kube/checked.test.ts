@@ -12,6 +12,17 @@ function trim(name: KindName, raw: Json): unknown {
 
 const service = (metadata: Json, spec: Json = {}): Json => ({ metadata: { namespace: 'shop', ...metadata }, spec });
 
+const slice = (address: string, addressType = 'IPv4'): Json => ({
+  metadata: { name: 'a', namespace: 'shop' },
+  addressType,
+  endpoints: [{ addresses: ['10.0.0.1', '2001:db8::1', address] }],
+});
+
+test('any text is the endpoint of a slice that is not read', () => {
+  expect(trim('EndpointSlice', slice('a.example.com', 'FQDN'))).toMatchObject({ addressType: 'FQDN' });
+  expect(trim('EndpointSlice', slice('10.0.0.2'))).toMatchObject({ addressType: 'IPv4' });
+});
+
 test('what an API server stores is taken, without nulls', () => {
   expect(trim('Service', service({ name: 'a', labels: null }, { ports: [{ name: null, port: 80 }] }))).toEqual({
     apiVersion: 'v1',
@@ -39,10 +50,31 @@ test.each<[string, KindName, Json]>([
     { metadata: { name: 'a', namespace: 'shop', ownerReferences: [{ kind: 'ReplicaSet', controller: true }] } },
   ],
   [
+    'a mesh config that takes long to read',
+    'ConfigMap',
+    { metadata: { name: 'istio', namespace: 'shop' }, data: { mesh: 'x'.repeat(70_000) } },
+  ],
+  [
     'more than etcd takes',
     'ConfigMap',
     { metadata: { name: 'istio', namespace: 'shop' }, data: { mesh: 'x'.repeat(1_600_000) } },
   ],
+  ...[
+    '127.0.0.1',
+    '0.0.0.0',
+    '169.254.169.254',
+    '224.0.0.1',
+    '::',
+    '::1',
+    '::ffff:127.0.0.1',
+    'fe80::1',
+    'localhost',
+    '',
+  ].map((address): [string, KindName, Json] => [
+    `the endpoint ${JSON.stringify(address)}`,
+    'EndpointSlice',
+    slice(address),
+  ]),
   [
     'something nested without end',
     'WorkloadEntry',
@@ -53,4 +85,24 @@ test.each<[string, KindName, Json]>([
   ],
 ])('%s is refused', (_, kind, raw) => {
   expect(() => trim(kind, raw)).toThrow();
+});
+
+test('what becomes much counts for much', () => {
+  const sizeOf = (name: KindName, raw: Json): number => {
+    const kind = kinds.find((each) => each.name === name)!;
+    const shape = checked(kind, shapeOf(kind, new Interner()));
+    return shape.size!(shape.trim(raw));
+  };
+  const ports = (count: number) => Array.from({ length: count }, (_, i) => ({ name: `p${i}`, port: i + 1 }));
+  const addresses = ['10.0.0.1', '10.0.0.2'];
+  const withPorts = (count: number): Json => ({
+    metadata: { name: 'a', namespace: 'shop' },
+    addressType: 'IPv4',
+    ports: ports(count),
+    endpoints: [{ addresses }, { addresses }],
+  });
+  expect(sizeOf('EndpointSlice', withPorts(0))).toBeLessThan(1_000);
+  expect(sizeOf('EndpointSlice', withPorts(10))).toBeGreaterThan(40 * 1_024);
+  expect(sizeOf('Service', service({ name: 'a' }, { ports: ports(10) }))).toBeGreaterThan(80 * 1_024);
+  expect(sizeOf('Pod', { metadata: { name: 'a', namespace: 'shop' } })).toBeLessThan(1_000);
 });

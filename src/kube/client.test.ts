@@ -6,6 +6,8 @@ import { createAuthority } from '../../test/peers/keys.ts';
 import { KubeClient } from './client.ts';
 import { PooledKubeConfig } from './credentials.ts';
 import type { KubeUser } from './kube-config.ts';
+import { FakeClock } from '../testing/fake-clock.ts';
+import { Pace } from './pace.ts';
 import { FakeApiServer } from './testing/fake-api-server.ts';
 
 const path = '/api/v1/pods';
@@ -267,4 +269,46 @@ test('a stream delivers bytes as they come, and fails when the connection does',
   expect(JSON.parse(Buffer.from(value as Uint8Array).toString())).toMatchObject({ type: 'ADDED' });
   server.reset();
   await expect(iterator.next()).rejects.toThrow();
+});
+
+describe('of a server that others run', () => {
+  const taken: number[] = [];
+  class Recorded extends Pace {
+    override take(amount: number): Promise<void> {
+      taken.push(amount);
+      return Promise.resolve();
+    }
+  }
+
+  beforeEach(async () => {
+    taken.length = 0;
+    await client.close();
+    const pace = new Recorded({ rate: 1, burst: 1, clock: new FakeClock() });
+    client = new KubeClient({ config: new PooledKubeConfig(() => server.kubeConfig(token)), pace });
+  });
+
+  test('every request takes time, whether it is answered or not', async () => {
+    await client.stream(path, { query: { watch: 1, resourceVersion: '100' }, signal });
+    expect(taken).toEqual([16_384]);
+    server.tokens = new Set(['other']);
+    await expect(client.get(path, { signal })).rejects.toMatchObject({ code: 401 });
+    expect(taken).toEqual([16_384, 16_384, 16_384]);
+  });
+
+  test('many small values take more of it than their bytes', async () => {
+    const text = `{"items":[${'{},'.repeat(9_999)}{}]}`;
+    const listening = createServer((_, response) => void response.end(text));
+    await new Promise<void>((resolve) => listening.listen(0, '127.0.0.1', resolve));
+    const config = server.kubeConfig(token);
+    config.clusters = config.clusters.map((cluster) => ({
+      ...cluster,
+      server: `http://127.0.0.1:${(listening.address() as AddressInfo).port}`,
+    }));
+    const pace = new Recorded({ rate: 1, burst: 1, clock: new FakeClock() });
+    const other = new KubeClient({ config: new PooledKubeConfig(() => config), pace });
+    await other.get(path, { signal });
+    expect(taken.at(-1)).toBe(9_999 * 24);
+    await other.close();
+    await new Promise((resolve) => listening.close(resolve));
+  });
 });

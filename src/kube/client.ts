@@ -43,9 +43,13 @@ export interface KubeClientOptions {
 /** A page of 500 objects is about 10 MB; parsed, its objects take several times as much. */
 const LARGEST = 64 * 1024 * 1024;
 
-/** What a response costs at least, and a line of a watch, in bytes of the pace: small ones take time, too. */
-const LEAST_RESPONSE = 16 * 1024;
+/**
+ * What a request, a line of a watch, and a value in JSON cost at least, in bytes of the pace: small ones take time, too,
+ * and `{}` takes 20 times as much memory as text.
+ */
+const LEAST_REQUEST = 16 * 1024;
 const LEAST_LINE = 1024;
+const LEAST_VALUE = 24;
 
 /** Maximum bytes read from an error response. */
 const LARGEST_ERROR = 64 * 1024;
@@ -116,7 +120,7 @@ export class KubeClient implements KubeApi {
     } finally {
       clearTimeout(timer);
     }
-    await this.pace?.take(Math.max(LEAST_RESPONSE, text.length), options);
+    await this.pace?.take(costOf(text), options);
     options.signal.throwIfAborted();
     try {
       return JSON.parse(text);
@@ -161,6 +165,7 @@ export class KubeClient implements KubeApi {
     { query = {}, signal, bodyTimeout }: CallOptions & { readonly bodyTimeout: number },
   ): Promise<Dispatcher.ResponseData> {
     const { server, headers, dispatcher } = credentials;
+    await this.pace?.take(LEAST_REQUEST, { signal });
     const search = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
     signal.throwIfAborted();
@@ -212,12 +217,24 @@ export class KubeClient implements KubeApi {
 }
 
 async function* paced(body: AsyncIterable<Uint8Array>, pace: Pace, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-  for await (const chunk of body) {
-    let lines = 0;
-    for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) lines++;
-    await pace.take(Math.max(chunk.length, lines * LEAST_LINE), { signal });
+  for await (const bytes of body) {
+    const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    await pace.take(Math.max(costOf(chunk), LEAST_LINE * countOf('\n', chunk)), { signal });
+    // Whoever reads it has dealt with it when the next chunk is asked for.
+    const done = pace.work();
     yield chunk;
+    done();
   }
+}
+
+function costOf(json: string | Buffer): number {
+  return Math.max(json.length, LEAST_VALUE * countOf(',', json));
+}
+
+function countOf(character: string, text: string | Buffer): number {
+  let count = 0;
+  for (let at = text.indexOf(character); at >= 0; at = text.indexOf(character, at + 1)) count++;
+  return count;
 }
 
 function tooLate(method: Method, path: string): ApiError {

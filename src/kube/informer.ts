@@ -1,7 +1,7 @@
 import type { KubernetesObject } from '../api/object.ts';
 import { errorOfTransport, needsList } from './api-error.ts';
 import { Backoff } from '../backoff.ts';
-import { type Budget, OVER_BUDGET, sizeOf } from './budget.ts';
+import { type Budget, OVER_BUDGET } from './budget.ts';
 import type { KubeApi, Query } from './client.ts';
 import { sleep, type Clock } from '../clock.ts';
 import { deliver } from './deliver.ts';
@@ -201,7 +201,7 @@ export class Informer {
         // An unreadable item stays as it was.
         const object = this.read(item) ?? (key === undefined ? undefined : told.latest(key));
         if (key === undefined || object === undefined) return;
-        if (this.options.budget !== undefined) told.reading((bytes += sizeOf(object)));
+        if (this.options.budget !== undefined) told.reading((bytes += told.size(object)));
         found.set(key, object);
       },
     }).catch((error: unknown) => {

@@ -21,7 +21,8 @@ async function listOf(tokenAfter: (page: number) => string): Promise<{ error: un
 
 test.each([
   ['the token again', () => 'a', 2],
-  ['a round of tokens', (page: number) => 'abc'[page % 3]!, 4],
+  ['a round of tokens', (page: number) => 'abc'[page % 3]!, 8],
+  ['a round that is reached late', (page: number) => (page < 100 ? `${page}` : 'abc'[page % 3]!), 132],
   ['ever new tokens', (page: number) => `${page}`, 10_001],
 ])('a list is not read for ever: %s', async (_, tokenAfter, pages) => {
   expect(await listOf(tokenAfter)).toMatchObject({

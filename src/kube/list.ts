@@ -33,7 +33,9 @@ export async function list(options: ListOptions): Promise<string> {
   const { api, path, query, pageSize, signal, onItem } = options;
   let limit: number | undefined = pageSize;
   let token: string | undefined;
-  const tokens = new Set<string>();
+  let pages = 0;
+  /** That of a page before, which moves on at powers of two: tokens may be long, and a round of them comes back to it. */
+  let mark: string | undefined;
   for (;;) {
     let page: unknown;
     try {
@@ -47,8 +49,8 @@ export async function list(options: ListOptions): Promise<string> {
         continue;
       }
       if (token === undefined || !isExpired(error)) throw error;
-      limit = token = undefined;
-      tokens.clear();
+      limit = token = mark = undefined;
+      pages = 0;
       options.onRestart();
       continue;
     }
@@ -63,13 +65,16 @@ export async function list(options: ListOptions): Promise<string> {
     for (const [i, item] of items.entries()) {
       onItem(isObject(item) && item['kind'] === undefined ? { ...type, ...item } : item);
       // The server may ignore the limit.
-      if (i % ITEMS_AT_ONCE === ITEMS_AT_ONCE - 1) await setImmediate();
+      if (i % ITEMS_AT_ONCE !== ITEMS_AT_ONCE - 1) continue;
+      await setImmediate();
+      signal.throwIfAborted();
     }
     token = typeof metadata['continue'] === 'string' ? metadata['continue'] : '';
     if (token === '') return version;
-    if (tokens.has(token) || tokens.size === MOST_PAGES)
+    if (token === mark || pages === MOST_PAGES)
       throw new ApiError(`GET ${path}: the list does not end`, { code: 200, reason: 'EndlessList', retryable: true });
-    tokens.add(token);
+    if ((pages & (pages - 1)) === 0) mark = token;
+    pages++;
   }
 }
 

@@ -99,5 +99,6 @@ function troubleOf({ code, reason }: ApiError): string {
   if (code === 401) return 'refusing the credentials';
   if (code === 403) return DENIED;
   if (code === 429 || code >= 500) return 'unavailable';
-  return `responding with ${code} ${reason}`;
+  // What it says is in the error: messages of the log are constant.
+  return 'sending unexpected responses';
 }

@@ -39,3 +39,13 @@ test('nobody waits longer than the signal says', async () => {
   await taken;
   expect(clock.pending).toBe(0);
 });
+
+test('work takes a tenth of the time in the long run', async () => {
+  const clock = new FakeClock();
+  const pace = new Pace({ rate: 1_000, burst: 20_000, clock });
+  const done = pace.work();
+  await clock.advance(3_000);
+  done();
+  // Of 20 seconds' worth, 30 were taken, and 3 have come back.
+  expect(await times(clock, pace, [0], 60_000)).toEqual([7_000]);
+});

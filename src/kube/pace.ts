@@ -8,6 +8,9 @@ export interface PaceOptions {
   readonly clock: Pick<Clock, 'now' | 'after' | 'date'>;
 }
 
+/** What a second of work counts for: so many seconds of the rate. */
+const WORK = 10;
+
 /** Slows down work that somebody else causes: whoever takes more than there is waits until the debt is paid. */
 export class Pace {
   private readonly options: PaceOptions;
@@ -18,6 +21,13 @@ export class Pace {
     this.options = options;
     this.left = options.burst;
     this.at = options.clock.now();
+  }
+
+  /** Counts how long work takes that ends when the returned function is called: it may take a tenth of the time. */
+  work(): () => void {
+    const { rate, clock } = this.options;
+    const began = clock.now();
+    return () => void (this.left -= ((clock.now() - began) / 1_000) * rate * WORK);
   }
 
   /** Resolves at once as long as there is no debt, or when the signal fires. */

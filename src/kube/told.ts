@@ -28,6 +28,8 @@ export interface Shape {
   trim(raw: Json, version?: string): KubernetesObject;
   /** Whether the two are equal in everything that the sink is told about. */
   same(a: KubernetesObject, b: KubernetesObject): boolean;
+  /** What an object counts for where there is a budget, in bytes; absent: {@link sizeOf}. */
+  size?(object: KubernetesObject): number;
 }
 
 export interface ToldOptions {
@@ -89,7 +91,7 @@ export class Told {
     this.newer = newer;
     if (ration !== undefined) {
       this.bytes = 0;
-      for (const object of found.values()) this.bytes += sizeOf(object);
+      for (const object of found.values()) this.bytes += this.size(object);
       ration.set(this.bytes);
     }
     deliver(() => touched.forEach((object) => sink.touched?.(object)));
@@ -125,6 +127,10 @@ export class Told {
     deliver(() => sink.touched?.(before));
   }
 
+  size(object: KubernetesObject): number {
+    return this.options.shape.size?.(object) ?? sizeOf(object);
+  }
+
   private isUnchanged(before: KubernetesObject, object: KubernetesObject): boolean {
     return before.metadata.uid === object.metadata.uid && isSame(() => this.options.shape.same(before, object));
   }
@@ -132,7 +138,7 @@ export class Told {
   private count(before: KubernetesObject | undefined, after: KubernetesObject | undefined): void {
     const { ration } = this.options;
     if (ration === undefined) return;
-    const bytes = this.bytes - (before ? sizeOf(before) : 0) + (after ? sizeOf(after) : 0);
+    const bytes = this.bytes - (before ? this.size(before) : 0) + (after ? this.size(after) : 0);
     ration.set(bytes);
     this.bytes = bytes;
   }

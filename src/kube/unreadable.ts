@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { ApiError } from './api-error.ts';
 import type { Log } from './log.ts';
 
@@ -16,9 +17,9 @@ const MOST_LINES = 10;
 export class Unreadable {
   count = 0;
   private readonly options: UnreadableOptions;
-  /** Lines that were not events, all after the same revision. */
+  /** Of lines that were not events, all after the same revision. */
   private version: string | undefined;
-  private readonly lines = new Set<string>();
+  private readonly digests = new Set<string>();
 
   constructor(options: UnreadableOptions) {
     this.options = options;
@@ -41,10 +42,11 @@ export class Unreadable {
   addLine(line: string, version: string | undefined): void {
     if (this.version !== version) {
       this.version = version;
-      this.lines.clear();
+      this.digests.clear();
     }
-    if (this.lines.has(line) || this.lines.size >= MOST_LINES) return this.add(line);
-    this.lines.add(line);
+    const digest = createHash('sha256').update(line).digest('base64');
+    if (this.digests.has(digest) || this.digests.size >= MOST_LINES) return this.add(line);
+    this.digests.add(digest);
     throw new ApiError('a line of the watch is not an event', { code: 0, reason: 'Garbled', retryable: true });
   }
 }

@@ -78,6 +78,8 @@ export interface EndpointSummary {
   readonly plaintext: boolean;
   /** Headless services only: sorted, distinct addresses, including those that are not ready. */
   readonly addresses: readonly string[];
+  /** How many more there are: too many to listen at. Absent: none. */
+  readonly ignoredAddresses?: number;
   /** DNS services only: the endpoints, which are inside the cluster itself. */
   readonly dnsEndpoints: readonly Endpoint[];
   /** Sorted, distinct networks that they are in; absent: they are in none. */

@@ -1,5 +1,11 @@
 import type { Transport } from '../api/core.ts';
 
+/**
+ * Pairs of address and port of the frontends, or the back ends, of one service. As text they take about what an etcd takes
+ * as one value; what has more is neither written nor read.
+ */
+export const MOST_GLOBAL_ENDPOINTS = 40_000;
+
 /** A Service of this cluster as the other clusters of a ClusterMesh are to know it. Addresses are canonical. */
 export interface GlobalService {
   readonly namespace: string;

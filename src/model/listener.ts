@@ -80,7 +80,7 @@ export interface L4Target {
 
 /** A claim with what decides between it and others: the rank of the service that makes it, then its age. */
 export interface AgedClaim {
-  /** See {@link exportRank}; a public ServiceEntry at its own address ranks after all of these. */
+  /** See {@link exportRank}; at an address, a public ServiceEntry ranks after these, and a Service of another cluster last. */
   readonly rank: number;
   readonly age: Aged;
   readonly claim: ListenerClaim;

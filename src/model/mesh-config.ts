@@ -1,5 +1,5 @@
 import type { Authorizer } from './authorization.ts';
-import type { NamespaceSelector } from './namespace-selector.ts';
+import type { LabelSelector } from './label-selector.ts';
 import type { LocalityLbSetting, TrafficPolicy } from './traffic-policy.ts';
 
 /**
@@ -13,7 +13,7 @@ export interface MeshConfig {
   readonly listeners: ListenerSettings;
   readonly security: SecuritySettings;
   /** Which namespaces are of the mesh: none means all. Source: discoverySelectors. */
-  readonly discoverySelectors: readonly NamespaceSelector[];
+  readonly discoverySelectors: readonly LabelSelector[];
 }
 
 export interface SecuritySettings {

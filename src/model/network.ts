@@ -32,6 +32,41 @@ export function sortGateways(gateways: readonly NetworkGateway[]): readonly Netw
   );
 }
 
+/**
+ * Those that are used of too many, in the order of {@link sortGateways}: clusters take turns, and in each its namespaces.
+ * So nobody with many gateways takes the place of others.
+ */
+export function chooseGateways(owned: readonly OwnedGateway[]): readonly NetworkGateway[] {
+  const clusters = Map.groupBy(owned, ({ cluster }) => cluster);
+  const lists = Array.from(clusters.values(), (ofCluster) => {
+    const namespaces = Map.groupBy(ofCluster, ({ namespace }) => namespace);
+    return inTurns(
+      Array.from(namespaces.values(), (all) => sortGateways(all.map(({ namespace: _, ...rest }) => rest))),
+    );
+  });
+  return sortGateways(inTurns(lists));
+}
+
+export interface OwnedGateway extends NetworkGateway {
+  /** Of its Service; empty: MeshNetworks name it by address. */
+  readonly namespace: string;
+}
+
+/** The first ones of all lists, then the second ones, and so on, each once, until there are enough. */
+function inTurns(lists: readonly (readonly NetworkGateway[])[]): readonly NetworkGateway[] {
+  const found = new Map<string, NetworkGateway>();
+  let open = lists;
+  for (let i = 0; open.length > 0; i++) {
+    for (const list of open) {
+      if (found.size === mostGateways) return [...found.values()];
+      const gateway = list[i]!;
+      found.set(JSON.stringify(gateway), gateway);
+    }
+    open = open.filter(({ length }) => length > i + 1);
+  }
+  return [...found.values()];
+}
+
 /** Those that a proxy can reach, of the endpoint's own cluster if there are any. */
 export function gatewaysFor(
   gateways: readonly NetworkGateway[],

@@ -232,3 +232,12 @@ export function isOwn({ address, ports, servicePorts }: Targets): boolean {
 export function addressesIn({ addresses, addressesIn: others }: MeshService, cluster: string): readonly string[] {
   return (others && ownValue(others, cluster)) ?? addresses;
 }
+
+/**
+ * Whether these addresses are its own there. Those that it has in another cluster may be somebody else's in this one:
+ * clusters may use the same ranges.
+ */
+export function isAtHomeIn(service: MeshService, cluster: string): boolean {
+  const { registry, remote = '', addressesIn: others = {} } = service;
+  return registry === 'External' || remote === cluster || ownValue(others, cluster) !== undefined;
+}

@@ -59,7 +59,7 @@ export function exportConditions(
 }
 
 const differences: Readonly<Record<ExportConflict['reason'], string>> = {
-  PortConflict: 'The Services have different ports, all of which are served',
+  PortConflict: 'The Services have different ports, all of which are served unless they share a name or a number',
   TypeConflict: 'Some of the Services are headless, and others are not',
   SessionAffinityConflict: 'The Services differ in sessionAffinity',
   SessionAffinityConfigConflict: 'The Services differ in sessionAffinityConfig',

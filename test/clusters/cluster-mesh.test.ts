@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
+import { serviceOf } from '../../src/clustermesh/objects.ts';
 import { clusterMeshSource } from '../../src/model/cluster-mesh.ts';
 import { TestMesh, connectedProxy } from '../harness/mesh.ts';
 
@@ -153,6 +154,18 @@ test('a Service that only another cluster has is served with its address; the ow
   expect(seen(mesh)).toEqual([['10.1.0.7']]);
   mesh.apply([db(GLOBAL)]);
   expect(seen(mesh)).toEqual([['10.1.0.7', '10.2.0.7', '10.2.0.8']]);
+});
+
+test('an imported Service does not take the address of one here', () => {
+  const tcp = { name: 'tcp', port: 9000, protocol: 'TCP' } as const;
+  const named = { namespace: 'shop', name: 'a', labels: {}, shared: true, backends: [] };
+  const imported = (address: string) => serviceOf({ ...named, frontends: [{ address, ports: [tcp] }] })!;
+  const clusters = (mesh: TestMesh): string => JSON.stringify(mesh.json(CLIENT).lds);
+  const mesh = meshWith([db()], [imported('10.0.0.9')]);
+  expect(clusters(mesh)).toContain('|9000||a.shop');
+  mesh.apply([imported('10.0.0.1')], EAST);
+  expect(clusters(mesh)).toContain('|9000||db.shop');
+  expect(clusters(mesh)).not.toContain('|9000||a.shop');
 });
 
 test('a global Service is no longer for its own cluster alone where multi-cluster services are on', () => {

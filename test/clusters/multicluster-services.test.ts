@@ -287,6 +287,40 @@ test('agents resolve its name, without short forms, and Pods of a headless one',
   expect(table[SET]).not.toHaveProperty('shortname');
 });
 
+test('a ServiceEntry in another namespace takes neither its address nor the names of its Pods', () => {
+  const mesh = meshOf({ metadata: { DNS_CAPTURE: 'true', ISTIO_VERSION: '1.30.0' } });
+  const ports = [{ name: 'http', port: 80 }];
+  const head = { name: 'pods' };
+  const pod = `db-0.${OWN}.pods.shop.svc.clusterset.local`.toLowerCase();
+  const entry = (name: string, host: string, addresses: readonly string[]) =>
+    ({
+      apiVersion: 'networking.istio.io/v1',
+      kind: 'ServiceEntry',
+      metadata: meta({ name, namespace: 'bank', since: 2000 }),
+      spec: {
+        hosts: [host],
+        addresses,
+        ports: [{ name: 'http', number: 80, protocol: 'HTTP' }],
+        resolution: 'STATIC',
+        endpoints: [{ address: '192.0.2.1' }],
+      },
+    }) as KubernetesObject;
+  mesh.apply([
+    ...[service({ ports }), exported(), imported({ ports })],
+    ...[service({ clusterIP: 'None' }, head), slice(['10.1.0.8'], head), exported(head)],
+    imported({ type: 'Headless', ips: [] }, head),
+    ...[entry('a', 'a.example.com', ['10.5.0.1']), entry('b', '10.5.0.1', []), entry('c', pod, ['240.0.0.1'])],
+  ]);
+  const tables = mesh.json(OWN).rds as { virtualHosts: { name: string; domains: string[] }[] }[];
+  const owners = tables.flatMap(({ virtualHosts }) =>
+    virtualHosts.filter(({ domains }) => domains.includes('10.5.0.1')).map(({ name }) => name),
+  );
+  expect(owners).toEqual([`${SET}:80`]);
+  mesh.commit([mesh.mesh.inputs.asked.write(OWN, { typeUrls: [NAME_TABLE] })]);
+  const table = readNameTable(bytesOf(mesh.resources(OWN).find(({ typeUrl }) => typeUrl === NAME_TABLE)!.body));
+  expect(table[pod]).toMatchObject({ ips: ['10.1.0.8'] });
+});
+
 test('a Service at the address of an import of another name stands in for it, and is not served', () => {
   const mesh = meshOf();
   shop(mesh);
@@ -339,7 +373,7 @@ test('a ServiceExport says whether it is valid, exported, and like those of othe
   }
   const { conditions } = mesh.mesh.exports.get(`${OWN}/shop/db`)!;
   expect(conditions[2]!.message).toBe(
-    'Fairlead: The Services have different ports, all of which are served; the oldest ServiceExport, in cluster east, decides. 1 of 2 clusters differ from it: Kubernetes. Some of the Services are headless, and others are not; the oldest ServiceExport, in cluster east, decides. 1 of 2 clusters differ from it: Kubernetes.',
+    'Fairlead: The Services have different ports, all of which are served unless they share a name or a number; the oldest ServiceExport, in cluster east, decides. 1 of 2 clusters differ from it: Kubernetes. Some of the Services are headless, and others are not; the oldest ServiceExport, in cluster east, decides. 1 of 2 clusters differ from it: Kubernetes.',
   );
   mesh.delete([exported()], 'east');
   expect(conditionsOf(mesh)).toEqual(good);

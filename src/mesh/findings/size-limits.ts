@@ -5,8 +5,10 @@ import type { Problem } from '../../api/problem.ts';
 import { fitRings, mostPlaces } from '../../model/ring-sizes.ts';
 import { anyTraits } from '../../model/traits.ts';
 import { mostPorts } from '../../reconcilers/core/service.ts';
+import { mostListeners } from '../../reconcilers/service-entry/host-claims.ts';
 import { type ServiceLookup, serviceFor } from '../clients/lookups.ts';
 import type { Inputs } from '../inputs.ts';
+import { type ServiceEndpoints, listeningPorts } from '../objects/endpoints.ts';
 import type { HasProblems } from './problems.ts';
 import { isWildcard } from '../../model/host.ts';
 import { type Rules, fitRule, mostSubsetClusters, ruleFor } from '../objects/rules.ts';
@@ -16,6 +18,7 @@ export interface SizeLimitDeps extends ServiceLookup {
   readonly inputs: Inputs;
   readonly rules: Rules;
   readonly settings: Settings;
+  readonly endpoints: Pick<ServiceEndpoints, 'summaries'>;
 }
 
 /** Objects that count only in part, because they would produce too much: as seen by clients in their own namespace. */
@@ -74,7 +77,26 @@ export function declareSizeLimits(graph: Graph, deps: SizeLimitDeps): readonly C
       emit(key, { problems });
     },
   );
-  return [ports, subsets, rings];
+  const pods = graph.derive(
+    'Pods of headless Services',
+    graph.index('headless services with too many addresses', deps.endpoints.summaries, (key, { ignoredAddresses }) =>
+      ignoredAddresses === undefined ? [] : [key],
+    ),
+    (key, [member], read, emit: Emit<HasProblems>) => {
+      const service = read.get(deps.services.services, key);
+      if (service === undefined) return;
+      const { addresses, ignoredAddresses = 0 } = member!.value;
+      const message = `has ${addresses.length + ignoredAddresses} endpoints with ${listeningPorts(service)} ports each; clients listen at no more than ${mostListeners} addresses × ports, and connections to the other ${ignoredAddresses} are those to an unknown address. Split the Service, or give it a cluster IP.`;
+      const problems = service.origins.map((object) => ({
+        object,
+        field: service.registry === 'Kubernetes' ? 'spec.clusterIP' : 'spec.resolution',
+        reason: 'Ineffective' as const,
+        message,
+      }));
+      emit(key, { problems });
+    },
+  );
+  return [ports, subsets, rings, pods];
 }
 
 const portsOf = ({ spec }: Service): number => spec?.ports?.length ?? 0;

@@ -5,7 +5,7 @@ import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.t
 import { clusterOfSource, isClusterMesh } from '../../model/cluster-mesh.ts';
 import type { Endpoint, EndpointSummary, Workload } from '../../model/endpoint.ts';
 import { clusterSetDomain, isClusterSetHost } from '../../model/exported-service.ts';
-import { type MeshService, exportsOf, isDns, isHeadless } from '../../model/service.ts';
+import { type MeshService, exportsOf, isDns, isHeadless, protocolClass } from '../../model/service.ts';
 import { type EncodedEndpoint, encodeEndpoints } from '../../envoy/endpoint/assignment.ts';
 import {
   type EndpointContext,
@@ -16,6 +16,7 @@ import {
   serviceOfSlice,
 } from '../../reconcilers/core/endpoint-slice.ts';
 import { entryEndpoints, selectedEntries } from '../../reconcilers/service-entry/endpoints.ts';
+import { mostListeners } from '../../reconcilers/service-entry/host-claims.ts';
 import { summarize } from '../../reconcilers/core/endpoint-summary.ts';
 import { type Inputs, ONE, optionsOf, siblingKey } from '../inputs.ts';
 import { type HeldEndpoints, declareHeldEndpoints, reconcileHeld } from './held-endpoints.ts';
@@ -244,7 +245,13 @@ export function declareEndpoints(
             members.flatMap((member) => member.value.endpoints),
             read,
           ),
-          { addresses: isHeadless(service), dns: isDns(service) },
+          {
+            addresses: {
+              most: isHeadless(service) ? Math.floor(mostListeners / Math.max(1, listeningPorts(service))) : 0,
+              cluster: optionsOf(read, inputs).clusterId,
+            },
+            dns: isDns(service),
+          },
         ),
       );
     },
@@ -267,6 +274,11 @@ function selectedBy(
   return registry === 'External'
     ? selected
     : selected.filter((workload) => workload.kind === 'WorkloadEntry' && workload.cluster === cluster);
+}
+
+/** Clients listen at each address for each of these. */
+export function listeningPorts({ ports }: MeshService): number {
+  return ports.filter(({ protocol }) => ['tcp', 'sniffed'].includes(protocolClass(protocol))).length;
 }
 
 /** A client's own proxy is not an endpoint for clients in other namespaces. */

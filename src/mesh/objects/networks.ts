@@ -1,12 +1,12 @@
 import type { ConfigMap, Node, Service } from '../../api/core.ts';
-import { objectKey, refOf, sourceOfKey } from '../../api/object.ts';
+import { objectKey, parseObjectKey, refOf, sourceOfKey } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { isAddress } from '../../model/address.ts';
 import { canonicalCidr } from '../../model/cidr.ts';
 import { networkLabel } from '../../model/locality.ts';
 import type { MeshNetworks } from '../../model/mesh-networks.ts';
-import { type NetworkGateways, mostGateways, sortGateways, weightScale } from '../../model/network.ts';
+import { type NetworkGateways, chooseGateways, sortGateways, weightScale } from '../../model/network.ts';
 import { type GatewayPlaces, gatewaysOfService, mayBeGateway } from '../../reconcilers/core/network-gateway.ts';
 import { reconcileMeshNetworks } from '../../reconcilers/mesh-config/mesh-networks.ts';
 import { type Inputs, ONE, optionsOf } from '../inputs.ts';
@@ -179,15 +179,16 @@ function declareGatewaysOfNetworks(
       if (found.length === 0) unresolved.add(address);
       return found;
     };
-    const all = members.flatMap(({ value: { cluster, port, addresses } }) =>
-      addresses.flatMap(resolve).map((address) => ({ network, cluster, address, port })),
-    );
-    const sorted = sortGateways(all);
-    const kept = sorted.slice(0, mostGateways);
+    const all = members.flatMap(({ key, value: { cluster, port, addresses } }) => {
+      const namespace = cluster === '' ? '' : parseObjectKey(key).namespace;
+      return addresses.flatMap(resolve).map((address) => ({ network, cluster, address, port, namespace }));
+    });
+    const kept = chooseGateways(all);
+    const distinct = sortGateways(all.map(({ namespace: _, ...gateway }) => gateway));
     emit(network, {
       gateways: kept,
       unresolved: [...unresolved].sort(),
-      ignored: sorted.length - kept.length,
+      ignored: distinct.length - kept.length,
     });
   });
   const scale = graph.derive(

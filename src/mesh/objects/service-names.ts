@@ -1,5 +1,6 @@
 import type { Reader } from '../../cache/graph.ts';
 import { hostShortened } from '../../settle/domains.ts';
+import { clusterSetDomain } from '../../model/exported-service.ts';
 import { isAddress } from '../../model/address.ts';
 import { isWildcard } from '../../model/host.ts';
 import { type MeshService, isVisibleTo } from '../../model/service.ts';
@@ -53,22 +54,24 @@ export function isLeftToServices(
     const covered = host.slice(1);
     return cluster.endsWith(covered) || (covered.endsWith(cluster) && !covered.endsWith(`.${namespace}${cluster}`));
   }
-  return [...keepersOf(named, domainSuffix, read, services), ...servicesAbove(named, cluster, read, services)].some(
-    (keeper) => isVisibleTo(keeper, client) && (!isBareName(host) || keeper.namespace === client),
-  );
+  return [
+    ...keepersOf(named, domainSuffix, read, services),
+    ...servicesAbove(named, domainSuffix, read, services),
+  ].some((keeper) => isVisibleTo(keeper, client) && (!isBareName(host) || keeper.namespace === client));
 }
 
 /** Those in other namespaces whose Pods may have this name: `db.shop` for `db-0.db.shop.svc.cluster.local`. */
 function servicesAbove(
   { host, namespace }: NamedHost,
-  cluster: string,
+  domainSuffix: string,
   read: Reader,
   { byHost }: Pick<Services, 'byHost'>,
 ): MeshService[] {
-  const labels = host.endsWith(cluster) ? host.slice(0, -cluster.length).split('.') : [];
+  const suffix = [domainSuffix, clusterSetDomain].map((domain) => `.svc.${domain}`).find((each) => host.endsWith(each));
+  const labels = suffix === undefined ? [] : host.slice(0, -suffix.length).split('.');
   if (labels.length < 3) return [];
   return read
-    .group(byHost, `${labels.slice(-2).join('.')}${cluster}`)
+    .group(byHost, `${labels.slice(-2).join('.')}${suffix}`)
     .map(({ value }) => value)
     .filter((service) => service.registry === 'Kubernetes' && service.namespace !== namespace);
 }

@@ -48,9 +48,9 @@ export interface Services {
   readonly byHost: Index<MeshService>;
   /** By `namespace/shard`. */
   readonly byShard: Index<MeshService>;
-  /** By address, including allocated ones. Oldest first. */
+  /** By address, including allocated ones and those in other clusters. Oldest first. */
   readonly byAddress: Index<MeshService>;
-  /** Kubernetes Services by address, oldest first. Those of other clusters are under keys of their own. */
+  /** Services and ServiceImports by address, oldest first. Those of other clusters are under keys of their own. */
   readonly addressOwners: Index<MeshService>;
   /** Kubernetes Services by name, in any namespace. Oldest first. */
   readonly byName: Index<MeshService>;
@@ -118,13 +118,15 @@ export function declareServices(
         emit(key, { name, namespace, createdAt, hosts, held, fixed });
     },
   );
-  const addressOwners = graph.index(
-    'owners of addresses',
-    serviceClaims,
-    (_, { addresses, remote }) =>
-      addresses.filter((address) => address !== '0.0.0.0').map((address) => ownerKey(remote, address)),
-    (a, b) => compareAge(a.value, b.value),
-  );
+  const ownersAmong = (name: string, of: readonly Collection<MeshService>[]): Index<MeshService> =>
+    graph.index(
+      name,
+      of,
+      (_, { addresses, remote }) =>
+        addresses.filter((address) => address !== '0.0.0.0').map((address) => ownerKey(remote, address)),
+      (a, b) => compareAge(a.value, b.value),
+    );
+  const addressesOfServices = ownersAmong('Services by address', [serviceClaims]);
   const parsedImports = graph.derive(
     'serviceImports',
     inputs.objects.ServiceImport,
@@ -137,7 +139,7 @@ export function declareServices(
       const { service, problems } = reconcileServiceImport(object as ServiceImport, {
         ...{ source, trustDomain, defaultExportTo: defaultServiceExportTo },
         exported: read.get(exports.services, `${namespace}/${name}`),
-        ownerOf: (address) => ownerOf(read, addressOwners, { namespace }, ownerKey(remote, address)),
+        ownerOf: (address) => ownerOf(read, addressesOfServices, { namespace }, ownerKey(remote, address)),
       });
       emit(key, { problems, ...(service && { service: remote === undefined ? service : { ...service, remote } }) });
     },
@@ -145,6 +147,7 @@ export function declareServices(
   const importClaims = graph.derive('importClaims', parsedImports, (key, { service }, _, emit: Emit<MeshService>) => {
     if (service !== undefined) emit(`ServiceImport/${key}`, service);
   });
+  const addressOwners = ownersAmong('owners of addresses', [serviceClaims, importClaims]);
   const entryClaims = graph.derive('entryClaims', parsedEntries, (key, { services }, read, emit: Emit<MeshService>) => {
     for (const service of services) {
       const addresses = service.addresses.filter(
@@ -212,9 +215,9 @@ export function declareServices(
     byAddress: graph.index(
       'services by address',
       services,
-      (_, { addresses, autoAddresses, addressesIn = {} }) => [
+      (_, { addresses, addressesIn = {}, autoAddresses }) => [
         ...new Set(
-          [...addresses, ...autoAddresses, ...Object.values(addressesIn).flat()].filter(
+          [...addresses, ...Object.values(addressesIn).flat(), ...autoAddresses].filter(
             (address) => address !== '0.0.0.0',
           ),
         ),

@@ -1,7 +1,7 @@
 import type { Reader } from '../../cache/graph.ts';
 import { type DomainClaim, type DomainsInput, addressesFor, domainClaims } from '../../settle/domains.ts';
 import { isAddress } from '../../model/address.ts';
-import { type MeshService, exportRank, isVisibleTo, serviceKey } from '../../model/service.ts';
+import { type MeshService, exportRank, isAtHomeIn, isVisibleTo, serviceKey } from '../../model/service.ts';
 import { egressImportsRoutes } from '../../model/sidecar.ts';
 import { type ClientView, serviceFor } from '../clients/lookups.ts';
 import type { RouteHost } from '../clients/route-hosts.ts';
@@ -17,7 +17,8 @@ import { egressOf } from '../objects/sidecars.ts';
  * 2. A domain that is the name of a host belongs to that host.
  * 3. The host that has the name of an alias, by routes of its own, has all its forms. The same holds for a wildcard for
  * pods.
- * 4. An address belongs to the first service that has it: the one exported to the fewest, then the older one.
+ * 4. An address belongs to the first service that has it: the one exported to the fewest, then the older one; a
+ * Service that has the address in another cluster comes last.
  *
  * The winner may end up without a virtual host, because its routes do not apply to the client: then the domain is
  * unused.
@@ -97,11 +98,13 @@ function firstAt(
   read: Reader,
   deps: PortDeps,
 ): string | undefined {
+  const rank = (rival: MeshService): number =>
+    isAtHomeIn(rival, client.traits.cluster) ? exportRank(rival, view.client) : Number.POSITIVE_INFINITY;
   const [first] = read
     .group(deps.services.byAddress, address)
     .map(({ value }) => value)
     .filter((rival) => isVisibleTo(rival, view.client) && addressesFor(rival, client.traits).includes(address))
     .filter((rival) => isServedOn(rival, port, view, read, deps))
-    .sort((a, b) => exportRank(a, view.client) - exportRank(b, view.client));
+    .sort((a, b) => rank(a) - rank(b));
   return first?.host;
 }

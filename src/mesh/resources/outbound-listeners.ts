@@ -8,7 +8,7 @@ import { httpProxyListener, virtualOutbound } from '../../envoy/listener/virtual
 import { blackHoleCluster } from '../../model/cluster-names.ts';
 import { type AgedClaim, type OutboundChain, listenerName, sortClaims, summariseClaims } from '../../model/listener.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
-import { exportRank } from '../../model/service.ts';
+import { exportRank, isAtHomeIn, isHeadless } from '../../model/service.ts';
 import { traitsKey, wildcardAddress } from '../../model/traits.ts';
 import { claimsOf, isOfProxy } from '../../settle/outbound-claims.ts';
 import { resolveClaims } from '../../settle/outbound-conflicts.ts';
@@ -232,6 +232,12 @@ function outboundInput(scope: Scope, read: Reader, deps: ListenerDeps): Outbound
  */
 export const rankOfPublicAddress = 3;
 
+/** Added at addresses of Pods, which slices may name as they like: the Service that has such an address comes first. */
+const rankOfPods = 0.5;
+
+/** Rank of a Service at an address that it has in another cluster only. */
+const rankOfForeignAddress = 4;
+
 /** By listener name. */
 export function claimsOfService(view: ServiceView, read: Reader, deps: RouteDeps): Map<string, AgedClaim[]> {
   const byName = new Map<string, AgedClaim[]>();
@@ -248,7 +254,8 @@ export function claimsOfService(view: ServiceView, read: Reader, deps: RouteDeps
   const egress = egressOf(read, deps.sidecars, view.view);
   const lookup = lookupFor(view.view, read, deps);
   const exported = exportRank(service, view.view.client);
-  const atAddress = exported === 2 && service.registry === 'External' ? rankOfPublicAddress : exported;
+  const ownAddress = exported === 2 && service.registry === 'External' ? rankOfPublicAddress : exported;
+  const atAddress = isAtHomeIn(service, client.traits.cluster) ? ownAddress : rankOfForeignAddress;
   const age = { createdAt: service.createdAt, name: service.name, namespace: service.namespace };
   for (const port of service.ports) {
     if (!view.ports.includes(port.number)) continue;
@@ -256,7 +263,8 @@ export function claimsOfService(view: ServiceView, read: Reader, deps: RouteDeps
       const name = listenerName(claim);
       const list = byName.get(name) ?? [];
       const isAnywhere = ['0.0.0.0', '::'].includes(claim.bind.addresses[0]);
-      list.push({ rank: isAnywhere ? exported : atAddress, age, claim });
+      const isPod = isHeadless(service) && service.registry === 'Kubernetes' && !claim.bind.toPort;
+      list.push({ rank: isAnywhere ? exported : atAddress + (isPod ? rankOfPods : 0), age, claim });
       byName.set(name, list);
     }
   }

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { endpointOf } from '../../envoy/testing/clusters.ts';
 import { summarize } from './endpoint-summary.ts';
 
-const nothing = { addresses: false, dns: false };
+const addresses = (most: number) => ({ most, cluster: 'own' });
+const nothing = { addresses: addresses(0), dns: false };
 
 test('identities are distinct and sorted; endpoints without one have none', () => {
   const endpoints = ['b', 'a', '', 'b'].map((identity, i) => endpointOf(`10.0.0.${i}`, { identity }));
@@ -19,7 +20,19 @@ test('one endpoint without mutual TLS is enough for plaintext, and so is none', 
 test('addresses come in order, once, and only where they are needed', () => {
   const endpoints = ['10.0.0.2', '10.0.0.1', '10.0.0.2'].map((address) => endpointOf(address));
   expect(summarize(endpoints, nothing).addresses).toEqual([]);
-  expect(summarize(endpoints, { ...nothing, addresses: true }).addresses).toEqual(['10.0.0.1', '10.0.0.2']);
+  expect(summarize(endpoints, { ...nothing, addresses: addresses(2) })).toMatchObject({
+    addresses: ['10.0.0.1', '10.0.0.2'],
+  });
+});
+
+test('of too many addresses, those of the own cluster come first, and the rest are counted', () => {
+  const endpoints = ['10.0.0.1', '10.0.0.2', '10.0.0.9', '10.0.0.8'].map((address, i) =>
+    endpointOf(address, { cluster: i < 2 ? 'other' : 'own' }),
+  );
+  const { addresses: kept, ignoredAddresses } = summarize(endpoints, { ...nothing, addresses: addresses(3) });
+  expect(kept).toEqual(['10.0.0.1', '10.0.0.8', '10.0.0.9']);
+  expect(ignoredAddresses).toBe(1);
+  expect(summarize(endpoints, { ...nothing, addresses: addresses(4) })).not.toHaveProperty('ignoredAddresses');
 });
 
 test('the endpoints of a service that Envoy looks up are part of it, and of no other', () => {

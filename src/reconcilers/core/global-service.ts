@@ -2,7 +2,13 @@ import type { EndpointSlice, Namespace, Service, SliceEndpoint } from '../../api
 import { compareText } from '../../model/age.ts';
 import { canonicalAddress, isAddress } from '../../model/address.ts';
 import { isGlobalNamespace, isShared } from '../../model/cluster-mesh.ts';
-import type { GlobalAddress, GlobalBackend, GlobalService, NamedPort } from '../../model/global-service.ts';
+import {
+  type GlobalAddress,
+  type GlobalBackend,
+  type GlobalService,
+  MOST_GLOBAL_ENDPOINTS,
+  type NamedPort,
+} from '../../model/global-service.ts';
 import { copiedFrom } from './endpoint-slice.ts';
 
 /**
@@ -42,9 +48,10 @@ function frontendsOf({
   return clusterIPs.filter(isAddress).map((address) => ({ address: canonicalAddress(address), ports: byName(named) }));
 }
 
-/** An address may be in several slices, for different ports. */
+/** An address may be in several slices, for different ports. Ends when there are too many: nothing is written then. */
 function backendsOf(slices: readonly EndpointSlice[]): readonly GlobalBackend[] {
   const found = new Map<string, GlobalBackend>();
+  let endpoints = 0;
   for (const slice of slices) {
     if (copiedFrom(slice) !== undefined) continue;
     const ports = byName(
@@ -56,13 +63,16 @@ function backendsOf(slices: readonly EndpointSlice[]): readonly GlobalBackend[] 
       if (!isUsed(conditions)) continue;
       for (const address of addresses.filter(isAddress).map(canonicalAddress)) {
         const former = found.get(address);
+        const all = former === undefined ? ports : byName([...former.ports, ...ports]);
         found.set(address, {
           address,
           ...(hostname && { hostname }),
           ...(zone && { zone }),
           ...former,
-          ports: former === undefined ? ports : byName([...former.ports, ...ports]),
+          ports: all,
         });
+        endpoints += all.length - (former?.ports.length ?? 0);
+        if (endpoints > MOST_GLOBAL_ENDPOINTS) return [...found.values()];
       }
     }
   }

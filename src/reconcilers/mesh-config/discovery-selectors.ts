@@ -1,4 +1,4 @@
-import { type LabelRequirement, type NamespaceSelector, labelOperators } from '../../model/namespace-selector.ts';
+import { type LabelRequirement, type LabelSelector, labelOperators } from '../../model/label-selector.ts';
 import { quote } from '../../api/quote.ts';
 import type { Field } from '../field.ts';
 
@@ -6,9 +6,9 @@ import type { Field } from '../field.ts';
  * Which namespaces are of the mesh: those that one of the selectors matches. None, or a mistake in one of them: all
  * namespaces.
  */
-export function readDiscoverySelectors(field: Field): readonly NamespaceSelector[] {
+export function readDiscoverySelectors(field: Field): readonly LabelSelector[] {
   const before = field.findings.invalidValues;
-  const selectors = field.objects().map((selector): NamespaceSelector => ({
+  const selectors = field.objects().map((selector): LabelSelector => ({
     matchLabels: selector.get('matchLabels').stringMap(),
     matchExpressions: selector.get('matchExpressions').objects().map(requirement),
   }));

@@ -1,29 +1,30 @@
 import type { Labels } from './labels.ts';
 import { ownValue } from './own-value.ts';
 
-/** A label selector, as in discoverySelectors of the mesh config. Without requirements, it matches everything. */
-export interface NamespaceSelector {
-  readonly matchLabels: Labels;
-  readonly matchExpressions: readonly LabelRequirement[];
+/** Kubernetes' label selector. */
+export interface LabelSelector {
+  readonly matchLabels?: Labels;
+  readonly matchExpressions?: readonly LabelRequirement[];
 }
 
 export interface LabelRequirement {
   readonly key: string;
   readonly operator: (typeof labelOperators)[number];
-  readonly values: readonly string[];
+  readonly values?: readonly string[];
 }
 
 export const labelOperators = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const;
 
-export function selectsNamespace({ matchLabels, matchExpressions }: NamespaceSelector, labels: Labels): boolean {
+/** Without requirements, it matches everything. */
+export function matchesLabels({ matchLabels = {}, matchExpressions = [] }: LabelSelector, labels: Labels): boolean {
   return (
     Object.entries(matchLabels).every(([key, value]) => ownValue(labels, key) === value) &&
     matchExpressions.every((requirement) => isMet(requirement, ownValue(labels, requirement.key)))
   );
 }
 
-/** As Kubernetes: a label that is absent is in no set. */
-function isMet({ operator, values }: LabelRequirement, label: string | undefined): boolean {
+/** A label that is absent is in no set. */
+function isMet({ operator, values = [] }: LabelRequirement, label: string | undefined): boolean {
   switch (operator) {
     case 'In':
       return label !== undefined && values.includes(label);
