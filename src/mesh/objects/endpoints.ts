@@ -176,7 +176,7 @@ export function declareEndpoints(
       const picked = able.slice(0, Math.max(1, Math.floor(mostEndpoints / Math.max(1, service.ports.length))));
       const endpoints =
         service.registry === 'External'
-          ? entryEndpoints(service, cluster, picked, (address) => networks.of(read, cluster, address))
+          ? entryEndpoints(service, cluster, picked)
           : claims.flatMap((claim) =>
               selectedEntries(
                 claim,
