@@ -41,8 +41,6 @@ export interface ClusterStatus {
   readonly trouble?: Trouble;
   /** Of what is served. */
   readonly figures?: SourceFigures;
-  /** As {@link figures}: see `RemoteSource`. */
-  readonly details?: object;
 }
 
 interface Cluster<Access> {
@@ -229,7 +227,6 @@ function statusOf<Access>(cluster: Cluster<Access>): ClusterStatus {
   const { id, owner, since, current, next, isLate } = cluster;
   const trouble = (next ?? current)?.trouble();
   const figures = (current ?? next)?.figures();
-  const details = (current ?? next)?.details();
   const phase =
     current !== undefined
       ? next === undefined
@@ -240,13 +237,5 @@ function statusOf<Access>(cluster: Cluster<Access>): ClusterStatus {
         : next?.isHeard === true
           ? 'syncing'
           : 'connecting';
-  return {
-    id,
-    owner,
-    phase,
-    since,
-    ...(trouble && { trouble }),
-    ...(figures && { figures }),
-    ...(details && { details }),
-  };
+  return { id, owner, phase, since, ...(trouble && { trouble }), ...(figures && { figures }) };
 }

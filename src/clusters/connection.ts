@@ -19,8 +19,6 @@ export interface RemoteSource {
   /** What keeps it from being up to date; it keeps trying by itself. */
   trouble(): Trouble | undefined;
   figures(): SourceFigures;
-  /** What only sources of its kind have to say. Plain JSON. */
-  details?(): object;
 }
 
 export interface SourceFigures {
@@ -74,10 +72,6 @@ export class Connection<Access> {
 
   figures(): SourceFigures | undefined {
     return this.source?.figures();
-  }
-
-  details(): object | undefined {
-    return this.source?.details?.();
   }
 
   trouble(): Trouble | undefined {
