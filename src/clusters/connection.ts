@@ -57,7 +57,6 @@ export class Connection<Access> {
   private source: RemoteSource | undefined;
   private staged = new StagedSink();
   private failure: Trouble | undefined;
-  isWhole = false;
 
   constructor(options: ConnectionOptions<Access>) {
     this.options = options;
@@ -97,7 +96,6 @@ export class Connection<Access> {
         await Promise.race([source.ready, aborted]);
         if (!signal.aborted) {
           onWhole(staged);
-          this.isWhole = true;
           this.failure = undefined;
           await aborted;
         }
