@@ -150,7 +150,7 @@ export class Clusters<Access> {
     const { start, clock, random } = this.options;
     const next: Connection<Access> = new Connection({
       access,
-      start: (_, sink, signal) => start(id, access, sink, signal),
+      start: (sink, signal) => start(id, access, sink, signal),
       clock,
       random,
       onWhole: (staged) => this.swap(cluster, next, staged),

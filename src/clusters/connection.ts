@@ -32,12 +32,12 @@ export interface SourceFigures {
   readonly memory?: { readonly used: number; readonly most: number };
 }
 
-/** Must not throw before it has returned: a source that cannot start rejects `ready`. */
-export type StartSource<Access> = (access: Access, sink: ObjectSink, signal: AbortSignal) => RemoteSource;
+/** Never throws: a source that cannot start rejects `ready`. */
+export type StartSource = (sink: ObjectSink, signal: AbortSignal) => RemoteSource;
 
 export interface ConnectionOptions<Access> {
   readonly access: Access;
-  readonly start: StartSource<Access>;
+  readonly start: StartSource;
   readonly clock: Clock;
   readonly random: () => number;
   /** Called once, when everything was read and is staged. If it throws, all is read again. */
@@ -85,13 +85,13 @@ export class Connection<Access> {
   }
 
   private async run(signal: AbortSignal): Promise<void> {
-    const { access, start, clock, random, onWhole } = this.options;
+    const { start, clock, random, onWhole } = this.options;
     const backoff = new Backoff({ base: FIRST_DELAY, cap: LONGEST_DELAY, random });
     const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
     while (!signal.aborted) {
       const end = new AbortController();
       const staged = (this.staged = new StagedSink());
-      const source = (this.source = start(access, staged, AbortSignal.any([signal, end.signal])));
+      const source = (this.source = start(staged, AbortSignal.any([signal, end.signal])));
       try {
         await Promise.race([source.ready, aborted]);
         if (!signal.aborted) {
