@@ -86,12 +86,6 @@ export class Member {
     return text;
   }
 
-  oneOf<T extends string>(first: T, ...others: readonly T[]): T {
-    const text = this.text();
-    const known = [first, ...others];
-    return known.find((each) => each === text) ?? this.wrong(`${quote(text)} is not one of ${known.join(', ')}`);
-  }
-
   flag(): boolean {
     if (!this.isSet) return false;
     if (typeof this.value !== 'boolean') this.wrong('is neither true nor false');

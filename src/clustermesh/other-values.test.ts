@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { decodeIdentity } from './identity-value.ts';
 import { decodeIp } from './ip-value.ts';
-import type { Decoded } from './member.ts';
 import { decodeNode } from './node-value.ts';
-import { decodeServiceExport } from './service-export-value.ts';
 
 const east = { name: 'east', id: 3, limit: 255 } as const;
 
@@ -135,54 +133,5 @@ describe('an address', () => {
     ['10.244.2.74', { K8sNamespace: {} }, 'K8sNamespace is not a text'],
   ])('%s with %j is refused', (suffix, change, wrong) => {
     expect(decode(suffix, change)).toEqual({ wrong });
-  });
-});
-
-describe('a ServiceExport', () => {
-  const exported = {
-    cluster: 'east',
-    name: 'cart',
-    namespace: 'shop',
-    annotations: { note: 'foo' },
-    labels: { tier: 'back' },
-    exportCreationTimestamp: '2026-01-01T00:00:00Z',
-    ports: [
-      { name: 'http', protocol: 'TCP', port: 80, appProtocol: 'http2' },
-      { protocol: 'UDP', port: 53 },
-    ],
-    type: 'ClusterSetIP',
-    sessionAffinity: '',
-  };
-  const decode = (change: object): Decoded<unknown> =>
-    decodeServiceExport('shop/cart', json({ ...exported, ...change }), east);
-
-  test('is read as Cilium writes it', () => {
-    expect(decode({})).toEqual({
-      value: {
-        namespace: 'shop',
-        name: 'cart',
-        created: '2026-01-01T00:00:00Z',
-        type: 'ClusterSetIP',
-        ports: [
-          { name: 'http', port: 80, protocol: 'TCP', appProtocol: 'http2' },
-          { name: '', port: 53, protocol: 'UDP' },
-        ],
-        sessionAffinity: 'None',
-        labels: { tier: 'back' },
-        annotations: { note: 'foo' },
-      },
-    });
-  });
-
-  test.each<[object, string]>([
-    [{ name: 'card' }, 'says that it is "shop/card", and its key ends differently'],
-    [{ type: 'ExternalName' }, 'type "ExternalName" is not one of ClusterSetIP, Headless'],
-    [{ sessionAffinity: 'Cookie' }, 'sessionAffinity "Cookie" is not one of None, ClientIP'],
-    [{ exportCreationTimestamp: 'yesterday' }, 'exportCreationTimestamp "yesterday" is not a time'],
-    [{ ports: [{ port: 0 }] }, 'ports[0].port is not a whole number from 1 to 65535'],
-    [{ ports: [{ port: 1, protocol: 'X' }] }, 'ports[0].protocol "X" is not TCP, UDP or SCTP'],
-    [{ ports: [7] }, 'ports[0] is not an object'],
-  ])('with %j is refused', (change, wrong) => {
-    expect(decode(change)).toEqual({ wrong });
   });
 });

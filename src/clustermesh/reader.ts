@@ -258,8 +258,6 @@ class MeshReader {
         return this.identities.identities.reading({ ...at, ...this.identities.identityContent });
       case 'ip':
         return this.identities.ips.reading({ ...at, ...this.identities.ipContent });
-      case 'serviceexports':
-        return undefined;
       case 'services':
       case 'endpointslices':
     }

@@ -55,7 +55,6 @@ const budgets: Readonly<Record<StoredKind, Budget>> = {
   nodes: { mostKeys: 10_000, mostBytes: 32 << 20 },
   services: { mostKeys: 20_000, mostBytes: 64 << 20 },
   endpointslices: { mostKeys: 40_000, mostBytes: 64 << 20 },
-  serviceexports: { mostKeys: 20_000, mostBytes: 32 << 20 },
   identities: { mostKeys: 65_536, mostBytes: 32 << 20 },
   ip: { mostKeys: 100_000, mostBytes: 64 << 20 },
 };
