@@ -9,18 +9,14 @@ import { ListWatch, type ListWatchOptions } from '../../src/etcd/list-watch.ts';
 import { message, int64, one } from '../../src/etcd/codec.ts';
 import {
   type Event,
-  EQUAL,
-  LEASE,
-  VERSION,
   deleteRange,
   leaseGrant,
-  leaseRevoke,
   put,
   range,
   responseHeader,
-  txn,
   type WatchResponse,
 } from '../../src/etcd/messages.ts';
+import { EQUAL, LEASE, leaseRevoke, txn, VERSION } from '../../src/etcd/testing/messages.ts';
 import { watch } from '../../src/etcd/watch.ts';
 import { type RunningEtcd, startEtcd } from '../peers/etcd.ts';
 import { createAuthority } from '../peers/keys.ts';
