@@ -207,8 +207,7 @@ test('what a sink did not take is told again', async () => {
 test('it ends with the connection, and says that it is not current', async () => {
   const listWatch = follow();
   await logged('= p/a', 'watch 6');
-  await listWatch.whenSynced;
-  expect(listWatch.stats()).toMatchObject({ synced: true, current: true });
+  await expect.poll(() => listWatch.stats()).toMatchObject({ synced: true, current: true });
   etcd.stop();
   await running;
   expect(listWatch.stats()).toMatchObject({ synced: true, current: false, keys: 1 });

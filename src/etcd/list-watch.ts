@@ -82,17 +82,11 @@ export class ListWatch<T> {
   #isCurrent = false;
   #isSynced = false;
   #trouble: ListWatchStats['trouble'];
-  readonly #synced = Promise.withResolvers<void>();
   readonly #counts = { lists: 0, watches: 0, events: 0, errors: 0, strays: 0 };
 
   constructor(options: ListWatchOptions<T>) {
     this.#options = options;
     this.#backoff = new Backoff({ base: FIRST_DELAY, cap: LONGEST_DELAY, random: options.random });
-  }
-
-  /** Resolves once the range was listed. */
-  get whenSynced(): Promise<void> {
-    return this.#synced.promise;
   }
 
   stats(): ListWatchStats {
@@ -178,7 +172,6 @@ export class ListWatch<T> {
     this.#counts.lists++;
     this.#counts.strays += strays;
     this.#isCurrent = this.#isSynced = true;
-    this.#synced.resolve();
     return revision;
   }
 
