@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { Backoff } from '../backoff.ts';
 import { type Clock, sleep } from '../clock.ts';
 import type { EtcdConnection } from '../etcd/connection.ts';
-import { type KeyRange, prefixOf as allOf, singleKey } from '../etcd/keys.ts';
+import { type KeyRange, keysUnder, singleKey } from '../etcd/keys.ts';
 import { ListWatch, type ListWatchSink, type ListWatchStats } from '../etcd/list-watch.ts';
 import { Spacing } from '../spacing.ts';
 import { failureOf, type MeshFailure, printFailure } from './advice.ts';
@@ -211,11 +211,11 @@ export class Session {
       if (kind === undefined || running.has(kind) || signal.aborted) return;
       const prefix = prefixOf(kind, tree, name);
       const sink = sinkOf(kind, prefix, cluster, config);
-      if (sink !== undefined) running.set(kind, this.#watch(kind, allOf(prefix), sink, budgets[kind], signal));
+      if (sink !== undefined) running.set(kind, this.#watch(kind, keysUnder(prefix), sink, budgets[kind], signal));
     };
     if (config.syncedCanaries) {
       const sink = canarySink((key) => start(kindOfCanary(key, tree, name)));
-      await this.#watch('canaries', allOf(canaryPrefix(name)), sink, SMALL, signal);
+      await this.#watch('canaries', keysUnder(canaryPrefix(name)), sink, SMALL, signal);
     } else for (const kind of storedKinds) start(kind);
     await Promise.all(running.values());
   }
