@@ -45,13 +45,13 @@ export interface SessionOptions {
 /** What is read, besides the kinds. */
 type Part = 'heartbeat' | 'cluster config' | 'canaries' | StoredKind;
 
-interface Budget {
+interface KeyLimits {
   readonly mostKeys: number;
   readonly mostBytes: number;
 }
 
 /** Keys, and bytes of keys and values, of one cluster that are read: about what clusters of 5,000 nodes have. */
-const budgets: Readonly<Record<StoredKind, Budget>> = {
+const limits: Readonly<Record<StoredKind, KeyLimits>> = {
   nodes: { mostKeys: 10_000, mostBytes: 32 << 20 },
   services: { mostKeys: 20_000, mostBytes: 64 << 20 },
   endpointslices: { mostKeys: 40_000, mostBytes: 64 << 20 },
@@ -153,9 +153,9 @@ export class Session {
   }
 
   /** Follows the keys, over the connection, until the signal fires. */
-  #watch<T>(part: Part, keys: KeyRange, sink: ListWatchSink<T>, budget: Budget, signal: AbortSignal): Promise<void> {
+  #watch<T>(part: Part, keys: KeyRange, sink: ListWatchSink<T>, limits: KeyLimits, signal: AbortSignal): Promise<void> {
     const { connection, clock, random } = this.#options;
-    const watch = new ListWatch<T>({ ...{ keys, sink, clock, random }, ...budget });
+    const watch = new ListWatch<T>({ ...{ keys, sink, clock, random }, ...limits });
     this.#watches.set(part, watch as ListWatch<unknown>);
     return watch.run(connection, { signal });
   }
@@ -211,7 +211,7 @@ export class Session {
       if (kind === undefined || running.has(kind) || signal.aborted) return;
       const prefix = prefixOf(kind, tree, name);
       const sink = sinkOf(kind, prefix, cluster, config);
-      if (sink !== undefined) running.set(kind, this.#watch(kind, keysUnder(prefix), sink, budgets[kind], signal));
+      if (sink !== undefined) running.set(kind, this.#watch(kind, keysUnder(prefix), sink, limits[kind], signal));
     };
     if (config.syncedCanaries) {
       const sink = canarySink((key) => start(kindOfCanary(key, tree, name)));
