@@ -76,7 +76,7 @@ export class Member {
 
   text(): string {
     if (!this.isSet) return '';
-    if (typeof this.#value !== 'string') this.wrong('is not a text');
+    if (typeof this.#value !== 'string') this.wrong('must be a string');
     if (!this.#value.isWellFormed()) this.wrong('is not valid Unicode');
     return this.#value;
   }
@@ -90,7 +90,7 @@ export class Member {
 
   flag(): boolean {
     if (!this.isSet) return false;
-    if (typeof this.#value !== 'boolean') this.wrong('is neither true nor false');
+    if (typeof this.#value !== 'boolean') this.wrong('must be true or false');
     return this.#value;
   }
 

@@ -43,9 +43,9 @@ describe('a node', () => {
   });
 
   test.each<[object, string]>([
-    [{ Name: 'n2' }, 'says that it is "n2", and its key ends differently'],
-    [{ Cluster: 'west' }, 'says that it is of cluster "west", not of east'],
-    [{ ClusterID: 0 }, 'says that the id of its cluster is 0, which has id 3'],
+    [{ Name: 'n2' }, 'says that it is "n2", but its key ends with "n1.east"'],
+    [{ Cluster: 'west' }, 'names cluster "west", but belongs to east'],
+    [{ ClusterID: 0 }, 'names cluster id 0, but east has id 3'],
     [{ IPAddresses: [{ Type: 'InternalIP', IP: 'x' }] }, 'IPAddresses[0].IP is not an IP address'],
   ])('with %j is refused', (change, wrong) => {
     expect(decode(change)).toEqual({ wrong });
@@ -76,8 +76,8 @@ describe('an identity', () => {
     ['200000', '', 'does not end with a semicolon'],
     ['200000', 'k8s:app=baz', 'does not end with a semicolon'],
     ['200000', 'k8s:app;', '"k8s:app" is not a label'],
-    ['200000', 'k8s:app=baz;', 'says that it is of cluster "", not of east'],
-    ['200000', value.replace('east', 'west'), 'says that it is of cluster "west", not of east'],
+    ['200000', 'k8s:app=baz;', 'names cluster "", but belongs to east'],
+    ['200000', value.replace('east', 'west'), 'names cluster "west", but belongs to east'],
     ['200000', 'a=b;'.repeat(2_000), 'has more than 1000 labels'],
   ])('%j with %j is refused', (suffix, text, wrong) => {
     expect(decode(suffix, text)).toEqual({ wrong });
@@ -117,14 +117,14 @@ describe('an address', () => {
   });
 
   test.each<[string, object, string]>([
-    ['10.244.2.75', {}, 'says that it is 10.244.2.74/32, and its key ends differently'],
-    ['10.244.2.74/24', {}, 'says that it is 10.244.2.74/32, and its key ends differently'],
+    ['10.244.2.75', {}, 'says that it is 10.244.2.74/32, but its key ends with "10.244.2.75"'],
+    ['10.244.2.74/24', {}, 'says that it is 10.244.2.74/32, but its key ends with "10.244.2.74/24"'],
     ['x', { IP: 'x' }, 'IP is not an IP address'],
     ['10.0.0.0/8', { IP: '10.0.0.0', Mask: '/wD/AA==' }, 'Mask is not the mask of such an address'],
     ['fd00::/32', { IP: 'fd00::', Mask: '////AA==' }, 'Mask is not the mask of such an address'],
     ['10.244.2.74', { ID: 70_000 }, 'ID 70000 is not an identity of cluster east, which has 196608 to 262143'],
     ['10.244.2.74', { ID: 2 ** 24 }, 'ID is not a whole number from 0 to 16777215'],
-    ['10.244.2.74', { K8sNamespace: {} }, 'K8sNamespace is not a text'],
+    ['10.244.2.74', { K8sNamespace: {} }, 'K8sNamespace must be a string'],
   ])('%s with %j is refused', (suffix, change, wrong) => {
     expect(decode(suffix, change)).toEqual({ wrong });
   });

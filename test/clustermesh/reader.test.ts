@@ -149,7 +149,7 @@ withPeers(['etcd'], 'a reader of a real etcd in which Cilium would write', () =>
       'whose slices are in a form that is not known',
       { endpointSlicesExportMode: 'other' },
       3,
-      /"other" is not known here/,
+      /"other" is not supported; upgrade Fairlead/,
     ],
     ['without an id', {}, 0, /cluster id 0 is not from 1 to 255; give cluster c1 another one/],
     ['with our id', {}, 1, /cluster id 1 is that of this cluster/],
