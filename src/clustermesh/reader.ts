@@ -100,7 +100,7 @@ class MeshReader {
   #id: { readonly id: number; readonly release: () => void } | undefined;
   #connection: EtcdConnection | undefined;
   #session: Session | undefined;
-  /** When it last showed that it is alive, on the clock. */
+  /** When it last showed that it is alive. Milliseconds of `clock.now()`. */
   #heardAt: number;
   #failures = 0;
   /** What keeps it from being read, as far as anybody was told. */

@@ -104,7 +104,7 @@ export class Session {
     return this.#config;
   }
 
-  /** When it last showed that it is alive, on the clock. */
+  /** When it last showed that it is alive. Milliseconds of `clock.now()`. */
   get heardAt(): number {
     return this.#heartbeat.heardAt;
   }

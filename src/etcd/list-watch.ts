@@ -77,7 +77,7 @@ export class ListWatch<T> {
   #bytes = 0;
   #unread = new Set<string>();
   #beyond = 0;
-  /** When to list again, on the clock, if nothing else is a reason. */
+  /** When to list again if nothing else is a reason. Milliseconds of `clock.now()`. */
   #listAt = Infinity;
   #isCurrent = false;
   #isSynced = false;
