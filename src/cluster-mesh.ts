@@ -86,8 +86,8 @@ export function followClusterMesh(options: ClusterMeshOptions): ClusterMesh {
     waitingFor: () => clusters.waitingFor(clusterMeshSource),
     reports: () => reportsOf(directory, clusters, config, sources),
     identitiesOf: (address) =>
-      sources.all().flatMap(([cluster, { identities }]) => {
-        const found = identities.identityOf(address);
+      sources.all().flatMap(([cluster, { peers }]) => {
+        const found = peers.identityOf(address);
         return found === undefined ? [] : [{ cluster, ...found }];
       }),
     syncTimeouts: () => clusters.syncTimeouts,

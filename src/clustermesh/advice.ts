@@ -13,15 +13,15 @@ const nextSteps: Readonly<Record<EtcdReason, string>> = {
   Unavailable: 'check that its clustermesh-apiserver runs, and can be reached from here',
   Timeout: 'check that its clustermesh-apiserver runs, and that nothing on the way drops packets',
   PermissionDenied: 'have its etcd grant this to the user that the client certificate names',
-  NotFound: 'nothing: it is tried again',
-  Compacted: 'nothing: it is listed again',
+  NotFound: 'no action needed; it is retried',
+  Compacted: 'no action needed; it is listed again',
   TooLarge: 'have the owner make the value smaller',
   Malformed: 'check what answers at its endpoints',
-  OtherCluster: 'nothing: it is read again',
-  WentBack: 'nothing: it is read again',
+  OtherCluster: 'no action needed; it is read again',
+  WentBack: 'no action needed; it is read again',
   Refused: 'look at the log of its etcd',
   InternalError: 'report this as a bug',
-  Closed: 'nothing: it is tried again',
+  Closed: 'no action needed; it is retried',
 };
 
 export function failureOf(error: EtcdError): MeshFailure {
@@ -31,7 +31,7 @@ export function failureOf(error: EtcdError): MeshFailure {
     reason === 'Unavailable' && isAboutCertificate
       ? 'check the certificates: each side must trust the authority of the other, and the name must be in that of the server'
       : nextSteps[reason];
-  return { reason: reason === 'InternalError' ? `InternalError: ${message}` : message, next };
+  return { reason: message, next };
 }
 
 export function printFailure({ reason, next }: MeshFailure): string {

@@ -48,8 +48,8 @@ test('whatever comes in whatever order, those Pods are delivered that have the a
       });
       const pods = new BackendPods({ sink, identityAt: (each) => identities.identityAt(each) });
       const at = { prefix: '', cluster };
-      const ips = identities.ips.reading({ ...at, ...identities.ipContent });
-      const labels = identities.identities.reading({ ...at, ...identities.identityContent });
+      const ips = identities.readIps(at);
+      const labels = identities.readIdentities(at);
       // What there is to deliver.
       const slices = new Map<string, EndpointSlice>();
       const owners = new Map<string, { readonly pod: string; readonly identity: number }>();

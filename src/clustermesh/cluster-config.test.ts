@@ -46,18 +46,18 @@ test.each<[unknown, string]>([
   [{ id: -1 }, 'id is not a whole number from 0 to 4294967295'],
   [{ id: 1.5 }, 'id is not a whole number from 0 to 4294967295'],
   [{ id: 3, capabilities: 'all' }, 'capabilities is not an object'],
-  [{ id: 3, capabilities: { cached: 1 } }, 'capabilities.cached is neither true nor false'],
+  [{ id: 3, capabilities: { cached: 1 } }, 'capabilities.cached must be true or false'],
   [
     { id: 3, capabilities: { maxConnectedClusters: 256 } },
     'capabilities.maxConnectedClusters 256 is neither 255 nor 511',
   ],
   [
     { id: 3, capabilities: { endpointSlicesExportMode: 'later' } },
-    'capabilities.endpointSlicesExportMode "later" is not known here',
+    'capabilities.endpointSlicesExportMode "later" is not supported; upgrade Fairlead',
   ],
   [
     { id: 3, capabilities: { endpointSlicesExportMode: 'constructor' } },
-    'capabilities.endpointSlicesExportMode "constructor" is not known here',
+    'capabilities.endpointSlicesExportMode "constructor" is not supported; upgrade Fairlead',
   ],
 ])('%j is refused', (written, wrong) => {
   expect(decode(written)).toEqual({ wrong });

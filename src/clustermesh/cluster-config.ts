@@ -39,7 +39,7 @@ export function decodeClusterConfig(bytes: Uint8Array): Decoded<ClusterConfig> {
       cached: capabilities.get('cached').flag(),
       limit: most === 255 || most === 511 ? most : limit.wrong(`${most} is neither 255 nor 511`),
       serviceExports: serviceExports.isSet ? serviceExports.flag() : undefined,
-      exports: exports ?? mode.wrong(`${quote(named)} is not known here`),
+      exports: exports ?? mode.wrong(`${quote(named)} is not supported; upgrade Fairlead`),
     };
   });
 }

@@ -43,7 +43,8 @@ const MOST_FILES = 4 * MOST_CLUSTERS;
 
 /**
  * The remote clusters of a ClusterMesh, each described by a file with its name. A file counts if it contains
- * `endpoints:`; the others are keys and certificates. Source: Cilium pkg/clustermesh/common, `config.go`.
+ * `endpoints:`; the others are keys and certificates. A changed one is used from the next connection on.
+ * Source: Cilium pkg/clustermesh/common, `config.go`.
  */
 export class ConfigDirectory {
   readonly #options: ConfigDirectoryOptions;

@@ -26,10 +26,10 @@ export function expectOwner(
   said: { readonly cluster: string; readonly id?: number; readonly suffix: string },
   { name, id }: MeshCluster,
 ): void {
-  if (said.cluster !== name) throw new Wrong(`says that it is of cluster ${quote(said.cluster)}, not of ${name}`);
-  if (said.id !== undefined && said.id !== id)
-    throw new Wrong(`says that the id of its cluster is ${said.id}, which has id ${id}`);
-  if (said.suffix !== suffix) throw new Wrong(`says that it is ${quote(said.suffix)}, and its key ends differently`);
+  if (said.cluster !== name) throw new Wrong(`names cluster ${quote(said.cluster)}, but belongs to ${name}`);
+  if (said.id !== undefined && said.id !== id) throw new Wrong(`names cluster id ${said.id}, but ${name} has id ${id}`);
+  if (said.suffix !== suffix)
+    throw new Wrong(`says that it is ${quote(said.suffix)}, but its key ends with ${quote(suffix)}`);
 }
 
 /** Of JSON whose fields have these names. */
@@ -44,7 +44,8 @@ export function readNamed(whole: Member, suffix: string, cluster: MeshCluster, n
 /** Why other clusters cannot mean an address of theirs. */
 export function addressProblem(address: string): string | undefined {
   if (!isAddress(address)) return `${quote(address)} is not an IP address`;
-  if (isOfOneMachine(canonicalAddress(address))) return `${quote(address)} means something else on each machine`;
+  if (isOfOneMachine(canonicalAddress(address)))
+    return `${quote(address)} is a loopback, link-local, multicast, unspecified or IPv4-mapped address, which other clusters cannot reach`;
   return undefined;
 }
 

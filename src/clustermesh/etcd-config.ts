@@ -72,7 +72,7 @@ function accessOf(text: string): EtcdAccess {
 
 function endpointOf(value: unknown, index: number): string {
   const field = `endpoints[${index}]`;
-  if (typeof value !== 'string') throw new Refused(field, 'is not a text; put it in quotes');
+  if (typeof value !== 'string') throw new Refused(field, 'must be a string; put it in quotes');
   const url = URL.canParse(value) ? new URL(value) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol))
     // It is not repeated: it may have a password.
@@ -117,12 +117,12 @@ function textOf(entry: Json, field: string, path = ''): string | undefined {
   const value = entry[field];
   if (value === undefined || value === null || value === '') return undefined;
   if (typeof value === 'string') return value;
-  throw new Refused(path === '' ? field : `${path}.${field}`, 'is not a text; put it in quotes');
+  throw new Refused(path === '' ? field : `${path}.${field}`, 'must be a string; put it in quotes');
 }
 
 function flagOf(config: Json, field: string): boolean {
   const value = config[field];
   if (value === undefined || value === null) return false;
   if (typeof value === 'boolean') return value;
-  throw new Refused(field, 'is neither true nor false');
+  throw new Refused(field, 'must be true or false');
 }

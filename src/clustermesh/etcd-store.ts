@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import type { EtcdAccess } from '../etcd/access.ts';
 import { connectEtcd, type EtcdConnection } from '../etcd/connection.ts';
 import { EtcdError } from '../etcd/error.ts';
-import { prefixOf } from '../etcd/keys.ts';
+import { keysUnder } from '../etcd/keys.ts';
 import { Leases } from '../etcd/leases.ts';
 import { list } from '../etcd/list.ts';
 import { deleteRange, put } from '../etcd/messages.ts';
@@ -89,7 +89,7 @@ function connected(
         return (isAll = found.length <= MOST_KEYS && bytes <= MOST_BYTES_OF_KEYS);
       };
       await list({
-        ...{ connection, signal, keys: prefixOf(prefix), pageSize: PAGE },
+        ...{ connection, signal, keys: keysUnder(prefix), pageSize: PAGE },
         onEntry: ({ key, value, lease }) => add(key, contentHash(value), leases.holds(key, lease)),
         onTooLarge: (key) => add(key, '', false),
       });

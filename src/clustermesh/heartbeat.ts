@@ -9,7 +9,7 @@ export class Heartbeat implements ListWatchSink<undefined> {
   readonly #clock: Clock;
   readonly #onSilence: () => void;
   #cancel: () => void;
-  /** On the clock. */
+  /** Milliseconds of `clock.now()`. */
   heardAt: number;
 
   constructor(clock: Clock, onSilence: () => void) {

@@ -25,8 +25,7 @@ export function decodeIdentity(suffix: string, bytes: Uint8Array, cluster: MeshC
     if (bytes.length > LONGEST_JSON) throw new Wrong(`has more than ${LONGEST_JSON} bytes`);
     const labels = readLabels(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
     const said = labels[CLUSTER];
-    if (said !== cluster.name)
-      throw new Wrong(`says that it is of cluster ${quote(said ?? '')}, not of ${cluster.name}`);
+    if (said !== cluster.name) throw new Wrong(`names cluster ${quote(said ?? '')}, but belongs to ${cluster.name}`);
     return { id, labels };
   });
 }

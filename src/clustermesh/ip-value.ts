@@ -1,3 +1,4 @@
+import { quote } from '../api/quote.ts';
 import type { Cidr } from '../model/cidr.ts';
 import { parseCidr } from '../model/cidr.ts';
 import { canonicalAddress } from '../model/address.ts';
@@ -28,7 +29,7 @@ export function decodeIp(suffix: string, bytes: Uint8Array, cluster: MeshCluster
     const range = readRange(whole);
     const key = parseCidr(suffix);
     if (key === undefined || canonicalAddress(key.address) !== range.address || key.length !== range.length)
-      whole.wrong(`says that it is ${range.address}/${range.length}, and its key ends differently`);
+      whole.wrong(`says that it is ${range.address}/${range.length}, but its key ends with ${quote(suffix)}`);
     const id = whole.get('ID');
     const identity = id.number(0, 0xff_ffff);
     const { first, last } = identityRange(cluster);

@@ -20,12 +20,6 @@ test.each<[StoredKind, Tree, string, string]>([
     'cilium/state/endpointslices/v1/east/',
     'cilium/synced/east/cilium/state/endpointslices/v1',
   ],
-  [
-    'serviceexports',
-    'cache',
-    'cilium/cache/serviceexports/v1/east/',
-    'cilium/synced/east/cilium/cache/serviceexports/v1',
-  ],
   ['nodes', 'state', 'cilium/state/nodes/v1/east/', 'cilium/synced/east/cilium/state/nodes/v1'],
   ['identities', 'state', 'cilium/state/identities/v1/id/', 'cilium/synced/east/cilium/state/identities/v1'],
   ['identities', 'cache', 'cilium/cache/identities/v1/east/id/', 'cilium/synced/east/cilium/cache/identities/v1'],

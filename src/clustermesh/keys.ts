@@ -4,7 +4,7 @@
  */
 export type Tree = 'state' | 'cache';
 
-export const storedKinds = ['nodes', 'services', 'endpointslices', 'serviceexports', 'identities', 'ip'] as const;
+export const storedKinds = ['nodes', 'services', 'endpointslices', 'identities', 'ip'] as const;
 export type StoredKind = (typeof storedKinds)[number];
 
 /** Written every minute. Readers may read this prefix, but not one with a slash at the end. */

@@ -39,44 +39,46 @@ function parse(bytes: Uint8Array): unknown {
   }
 }
 
+/** A field's name, an index, or a key of a map in a list. Becomes text only if the path is needed. */
+type Step = string | number | readonly [key: string];
+
 /** A value in JSON, with its path. As in Go, `null` and what is absent are empty. The first wrong value ends the reading. */
 export class Member {
-  private readonly value: unknown;
-  private readonly parent: Member | undefined;
-  /** A field's name, an index, or a key of a map in a list. Becomes text only if the path is needed. */
-  private readonly step: string | number | readonly [key: string];
+  readonly #value: unknown;
+  readonly #parent: Member | undefined;
+  readonly #step: Step;
 
-  constructor(value: unknown, step: Member['step'], parent: Member | undefined) {
-    this.value = value;
-    this.step = step;
-    this.parent = parent;
+  constructor(value: unknown, step: Step, parent: Member | undefined) {
+    this.#value = value;
+    this.#step = step;
+    this.#parent = parent;
   }
 
   wrong(message: string): never {
-    const { path } = this;
+    const path = this.#path;
     throw new Wrong(path === '' ? message : `${path} ${message}`);
   }
 
   get isSet(): boolean {
-    return this.value !== undefined && this.value !== null;
+    return this.#value !== undefined && this.#value !== null;
   }
 
   get(name: string): Member {
-    const { value } = this;
+    const value = this.#value;
     if (this.isSet && !isObject(value)) this.wrong('is not an object');
     return new Member(isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined, name, this);
   }
 
   /** An entry of a map. */
   at(key: string): Member {
-    return new Member(this.get(key).value, [key], this);
+    return new Member(this.get(key).#value, [key], this);
   }
 
   text(): string {
     if (!this.isSet) return '';
-    if (typeof this.value !== 'string') this.wrong('is not a text');
-    if (!this.value.isWellFormed()) this.wrong('is not valid Unicode');
-    return this.value;
+    if (typeof this.#value !== 'string') this.wrong('must be a string');
+    if (!this.#value.isWellFormed()) this.wrong('is not valid Unicode');
+    return this.#value;
   }
 
   /** `what`: as in "a namespace". */
@@ -86,21 +88,15 @@ export class Member {
     return text;
   }
 
-  oneOf<T extends string>(first: T, ...others: readonly T[]): T {
-    const text = this.text();
-    const known = [first, ...others];
-    return known.find((each) => each === text) ?? this.wrong(`${quote(text)} is not one of ${known.join(', ')}`);
-  }
-
   flag(): boolean {
     if (!this.isSet) return false;
-    if (typeof this.value !== 'boolean') this.wrong('is neither true nor false');
-    return this.value;
+    if (typeof this.#value !== 'boolean') this.wrong('must be true or false');
+    return this.#value;
   }
 
   /** A whole number. */
   number(min: number, max: number): number {
-    const value = this.isSet ? this.value : 0;
+    const value = this.isSet ? this.#value : 0;
     if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max)
       this.wrong(`is not a whole number from ${min} to ${max}`);
     return value;
@@ -108,7 +104,7 @@ export class Member {
 
   list(most: number): readonly Member[] {
     if (!this.isSet) return [];
-    const { value } = this;
+    const value = this.#value;
     if (!Array.isArray(value)) this.wrong('is not a list');
     if (value.length > most) this.wrong(`has ${value.length} entries; at most ${most} are read`);
     return value.map((each: unknown, index) => new Member(each, index, this));
@@ -117,7 +113,7 @@ export class Member {
   /** Of a map, in no particular order. */
   entries(most: number): readonly (readonly [key: string, value: Member])[] {
     if (!this.isSet) return [];
-    const { value } = this;
+    const value = this.#value;
     if (!isObject(value)) this.wrong('is not an object');
     const keys = Object.keys(value);
     if (keys.length > most) this.wrong(`has ${keys.length} entries; at most ${most} are read`);
@@ -134,9 +130,9 @@ export class Member {
     );
   }
 
-  private get path(): string {
-    const { parent, step } = this;
-    const path = parent?.path ?? '';
+  get #path(): string {
+    const step = this.#step;
+    const path = this.#parent === undefined ? '' : this.#parent.#path;
     if (typeof step === 'string') return path === '' ? step : `${path}.${step}`;
     return `${path}[${typeof step === 'number' ? step : quote(step[0])}]`;
   }

@@ -8,13 +8,10 @@ import type { MeshCluster } from './names.ts';
 export interface RemoteNode {
   readonly name: string;
   readonly addresses: readonly { readonly type: string; readonly address: string }[];
-  /** Whose addresses its Pods have. */
-  readonly podRanges: readonly Cidr[];
   readonly labels: Readonly<Record<string, string>>;
 }
 
 const MOST_ADDRESSES = 1_000;
-const MOST_RANGES = 1_000;
 
 /** `suffix`: of the key. */
 export function decodeNode(suffix: string, bytes: Uint8Array, cluster: MeshCluster): Decoded<RemoteNode> {
@@ -22,17 +19,12 @@ export function decodeNode(suffix: string, bytes: Uint8Array, cluster: MeshClust
     const name = whole.get('Name').matching(DNS_NAME, 'the name of a node');
     const id = whole.get('ClusterID').number(0, 0xffff_ffff);
     expectOwner(suffix, { cluster: whole.get('Cluster').text(), id, suffix: name }, cluster);
-    const ranges = (['IPv4', 'IPv6'] as const).flatMap((family) => [
-      whole.get(`${family}AllocCIDR`),
-      ...whole.get(`${family}SecondaryAllocCIDRs`).list(MOST_RANGES),
-    ]);
     return {
       name,
       addresses: whole
         .get('IPAddresses')
         .list(MOST_ADDRESSES)
         .map((each) => ({ type: each.get('Type').text(), address: readAddress(each.get('IP')) })),
-      podRanges: ranges.filter(({ isSet }) => isSet).map(readRange),
       labels: whole.get('Labels').texts(),
     };
   });

@@ -2,8 +2,11 @@ import { isIP } from 'node:net';
 import type { Clock } from '../clock.ts';
 import { canonicalAddress } from '../model/address.ts';
 import { blockOf, canonicalCidr } from '../model/cidr.ts';
+import type { ListWatchSink } from '../etcd/list-watch.ts';
 import { decodeIdentity, type RemoteIdentity } from './identity-value.ts';
 import { decodeIp } from './ip-value.ts';
+import type { Decoded } from './member.ts';
+import type { MeshCluster } from './names.ts';
 import { type StoredValues, WatchStore } from './watch-store.ts';
 
 /** Who has an address of another cluster. */
@@ -29,7 +32,8 @@ interface PeerRange extends Pick<PeerIdentity, 'namespace' | 'pod' | 'serviceAcc
   readonly identity: number;
 }
 
-type Content<T> = Pick<StoredValues<T>, 'decode'>;
+/** Where the keys of a kind are. */
+type StoredAt = Pick<StoredValues<unknown>, 'prefix' | 'cluster'>;
 
 export interface PeerIdentitiesOptions {
   readonly clock: Clock;
@@ -46,10 +50,8 @@ const MOST_TEXTS = 10_000;
 
 /** The identities of one other cluster, and which of them its addresses have. */
 export class PeerIdentities {
-  readonly identities: WatchStore<RemoteIdentity>;
-  readonly ips: WatchStore<PeerRange>;
-  readonly identityContent: Content<RemoteIdentity> = { decode: decodeIdentity };
-  readonly ipContent: Content<PeerRange>;
+  readonly #identities: WatchStore<RemoteIdentity>;
+  readonly #ips: WatchStore<PeerRange>;
   /** By identity. */
   #labels = new Map<number, Readonly<Record<string, string>>>();
   #ranges = new Map<string, PeerRange>();
@@ -58,7 +60,7 @@ export class PeerIdentities {
   readonly #texts = new Map<string, string>();
 
   constructor({ clock, onRange, onIdentity, onReplaced }: PeerIdentitiesOptions) {
-    this.identities = new WatchStore<RemoteIdentity>({
+    this.#identities = new WatchStore<RemoteIdentity>({
       clock,
       doubtsLists: true,
       replaced: (values) => {
@@ -72,7 +74,7 @@ export class PeerIdentities {
         if (id !== undefined) onIdentity(id);
       },
     });
-    this.ips = new WatchStore<PeerRange>({
+    this.#ips = new WatchStore<PeerRange>({
       clock,
       doubtsLists: true,
       replaced: (values) => {
@@ -86,23 +88,23 @@ export class PeerIdentities {
         for (const range of new Set([before?.range, now?.range])) if (range !== undefined) onRange(range);
       },
     });
-    this.ipContent = {
-      decode: (suffix, bytes, cluster) => {
-        const decoded = decodeIp(suffix, bytes, cluster);
-        if ('wrong' in decoded) return decoded;
-        const { range, identity, namespace, pod, serviceAccount, host } = decoded.value;
-        const family = isIP(range.address);
-        const isOne = range.length === longestOf(family);
-        return {
-          value: {
-            range: isOne ? range.address : canonicalCidr(`${range.address}/${range.length}`),
-            size: this.#once(`${family}/${range.length}`),
-            ...{ identity, pod, namespace: this.#once(namespace), serviceAccount: this.#once(serviceAccount) },
-            host: this.#once(host),
-          },
-        };
-      },
-    };
+  }
+
+  /** Takes the identities that are stored there. */
+  readIdentities(at: StoredAt): ListWatchSink<Decoded<RemoteIdentity>> {
+    return this.#identities.reading({ ...at, decode: decodeIdentity });
+  }
+
+  /** Takes the addresses that are stored there. */
+  readIps(at: StoredAt): ListWatchSink<Decoded<PeerRange>> {
+    return this.#ips.reading({ ...at, decode: (...stored) => this.#decodeIp(...stored) });
+  }
+
+  stores(): readonly [readonly ['identities', WatchStore<RemoteIdentity>], readonly ['ip', WatchStore<PeerRange>]] {
+    return [
+      ['identities', this.#identities],
+      ['ip', this.#ips],
+    ];
   }
 
   /** The most specific that is known of the address. */
@@ -129,6 +131,22 @@ export class PeerIdentities {
   #identityOf({ identity: id, namespace, pod, serviceAccount, host }: PeerRange): PeerIdentity {
     const labels = this.#labels.get(id);
     return { id, ...(labels && { labels }), namespace, pod, serviceAccount, host };
+  }
+
+  #decodeIp(suffix: string, bytes: Uint8Array, cluster: MeshCluster): Decoded<PeerRange> {
+    const decoded = decodeIp(suffix, bytes, cluster);
+    if ('wrong' in decoded) return decoded;
+    const { range, identity, namespace, pod, serviceAccount, host } = decoded.value;
+    const family = isIP(range.address);
+    const isOne = range.length === longestOf(family);
+    return {
+      value: {
+        range: isOne ? range.address : canonicalCidr(`${range.address}/${range.length}`),
+        size: this.#once(`${family}/${range.length}`),
+        ...{ identity, pod, namespace: this.#once(namespace), serviceAccount: this.#once(serviceAccount) },
+        host: this.#once(host),
+      },
+    };
   }
 
   #add(value: PeerRange): void {

@@ -66,7 +66,7 @@ export interface ResourceStatus extends StoreStats {
 /** A cluster of the mesh that is being read. */
 export interface MeshSource extends RemoteSource {
   details(): MeshClusterStatus;
-  readonly identities: PeerIdentities;
+  readonly peers: PeerIdentities;
 }
 
 /** Milliseconds. Without Pods, back ends are served as well, but have no labels and no mutual TLS. */
@@ -86,13 +86,13 @@ export function readMeshCluster(options: MeshReaderOptions, { signal }: { readon
     trouble: () => reader.trouble(),
     figures: () => reader.figures(),
     details: () => reader.status(),
-    identities: reader.identities,
+    peers: reader.peers,
   };
 }
 
 class MeshReader {
   readonly #options: MeshReaderOptions;
-  readonly identities: PeerIdentities;
+  readonly peers: PeerIdentities;
   readonly #serving: WatchStore<ServedObjects>;
   readonly #nodes: WatchStore<RemoteNode>;
   /** In which of its kinds the services are read. */
@@ -100,7 +100,7 @@ class MeshReader {
   #id: { readonly id: number; readonly release: () => void } | undefined;
   #connection: EtcdConnection | undefined;
   #session: Session | undefined;
-  /** When it last showed that it is alive, on the clock. */
+  /** When it last showed that it is alive. Milliseconds of `clock.now()`. */
   #heardAt: number;
   #failures = 0;
   /** What keeps it from being read, as far as anybody was told. */
@@ -114,8 +114,8 @@ class MeshReader {
     this.#options = options;
     this.#heardAt = clock.now();
     this.#lostAt = clock.date();
-    const pods = new BackendPods({ sink, identityAt: (address) => this.identities.identityAt(address) });
-    this.identities = new PeerIdentities({
+    const pods = new BackendPods({ sink, identityAt: (address) => this.peers.identityAt(address) });
+    this.peers = new PeerIdentities({
       clock,
       onRange: (range) => pods.changeAddress(range),
       onIdentity: (id) => pods.changeIdentity(id),
@@ -128,11 +128,10 @@ class MeshReader {
   /** Resolves once it was read what is served; what is known of the Pods behind that may take a little longer. */
   async ready(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
-    const { ips, identities } = this.identities;
     await this.#serving.whenSynced;
     const isOver = new AbortController();
     await Promise.race([
-      Promise.all([ips, identities, this.#nodes].map(({ whenSynced }) => whenSynced)),
+      Promise.all(this.#stores().map(([, { whenSynced }]) => whenSynced)),
       sleep(clock, PODS_PATIENCE, { signal: AbortSignal.any([signal, isOver.signal]) }),
     ]);
     isOver.abort();
@@ -255,11 +254,9 @@ class MeshReader {
       case 'nodes':
         return this.#nodes.reading({ ...at, decode: decodeNode });
       case 'identities':
-        return this.identities.identities.reading({ ...at, ...this.identities.identityContent });
+        return this.peers.readIdentities(at);
       case 'ip':
-        return this.identities.ips.reading({ ...at, ...this.identities.ipContent });
-      case 'serviceexports':
-        return undefined;
+        return this.peers.readIps(at);
       case 'services':
       case 'endpointslices':
     }
@@ -268,13 +265,11 @@ class MeshReader {
     return this.#serving.reading({ ...at, ...servedValues(kind, this.#options.importsServices) });
   }
 
-  #stores(): readonly (readonly [StoredKind, Pick<WatchStore<unknown>, 'stats' | 'drain' | 'doubtedSince'>])[] {
-    return [
-      ['nodes', this.#nodes],
-      [this.#servingKind, this.#serving],
-      ['identities', this.identities.identities],
-      ['ip', this.identities.ips],
-    ];
+  #stores(): readonly (readonly [
+    StoredKind,
+    Pick<WatchStore<unknown>, 'whenSynced' | 'stats' | 'drain' | 'doubtedSince'>,
+  ])[] {
+    return [['nodes', this.#nodes], [this.#servingKind, this.#serving], ...this.peers.stores()];
   }
 
   #doubts(): readonly Trouble[] {

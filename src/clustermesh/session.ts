@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { Backoff } from '../backoff.ts';
 import { type Clock, sleep } from '../clock.ts';
 import type { EtcdConnection } from '../etcd/connection.ts';
-import { type KeyRange, prefixOf as allOf, singleKey } from '../etcd/keys.ts';
+import { type KeyRange, keysUnder, singleKey } from '../etcd/keys.ts';
 import { ListWatch, type ListWatchSink, type ListWatchStats } from '../etcd/list-watch.ts';
 import { Spacing } from '../spacing.ts';
 import { failureOf, type MeshFailure, printFailure } from './advice.ts';
@@ -45,17 +45,16 @@ export interface SessionOptions {
 /** What is read, besides the kinds. */
 type Part = 'heartbeat' | 'cluster config' | 'canaries' | StoredKind;
 
-interface Budget {
+interface KeyLimits {
   readonly mostKeys: number;
   readonly mostBytes: number;
 }
 
 /** Keys, and bytes of keys and values, of one cluster that are read: about what clusters of 5,000 nodes have. */
-const budgets: Readonly<Record<StoredKind, Budget>> = {
+const limits: Readonly<Record<StoredKind, KeyLimits>> = {
   nodes: { mostKeys: 10_000, mostBytes: 32 << 20 },
   services: { mostKeys: 20_000, mostBytes: 64 << 20 },
   endpointslices: { mostKeys: 40_000, mostBytes: 64 << 20 },
-  serviceexports: { mostKeys: 20_000, mostBytes: 32 << 20 },
   identities: { mostKeys: 65_536, mostBytes: 32 << 20 },
   ip: { mostKeys: 100_000, mostBytes: 64 << 20 },
 };
@@ -105,7 +104,7 @@ export class Session {
     return this.#config;
   }
 
-  /** When it last showed that it is alive, on the clock. */
+  /** When it last showed that it is alive. Milliseconds of `clock.now()`. */
   get heardAt(): number {
     return this.#heartbeat.heardAt;
   }
@@ -154,9 +153,9 @@ export class Session {
   }
 
   /** Follows the keys, over the connection, until the signal fires. */
-  #watch<T>(part: Part, keys: KeyRange, sink: ListWatchSink<T>, budget: Budget, signal: AbortSignal): Promise<void> {
+  #watch<T>(part: Part, keys: KeyRange, sink: ListWatchSink<T>, limits: KeyLimits, signal: AbortSignal): Promise<void> {
     const { connection, clock, random } = this.#options;
-    const watch = new ListWatch<T>({ ...{ keys, sink, clock, random }, ...budget });
+    const watch = new ListWatch<T>({ ...{ keys, sink, clock, random }, ...limits });
     this.#watches.set(part, watch as ListWatch<unknown>);
     return watch.run(connection, { signal });
   }
@@ -212,11 +211,11 @@ export class Session {
       if (kind === undefined || running.has(kind) || signal.aborted) return;
       const prefix = prefixOf(kind, tree, name);
       const sink = sinkOf(kind, prefix, cluster, config);
-      if (sink !== undefined) running.set(kind, this.#watch(kind, allOf(prefix), sink, budgets[kind], signal));
+      if (sink !== undefined) running.set(kind, this.#watch(kind, keysUnder(prefix), sink, limits[kind], signal));
     };
     if (config.syncedCanaries) {
       const sink = canarySink((key) => start(kindOfCanary(key, tree, name)));
-      await this.#watch('canaries', allOf(canaryPrefix(name)), sink, SMALL, signal);
+      await this.#watch('canaries', keysUnder(canaryPrefix(name)), sink, SMALL, signal);
     } else for (const kind of storedKinds) start(kind);
     await Promise.all(running.values());
   }

@@ -53,12 +53,20 @@ const times = <T>(count: number, value: T): T[] => new Array<T>(count).fill(valu
 test.each<[string, Partial<RemoteSlice>, string]>([
   ['a namespace with a slash', { namespace: 'sh/op' }, 'namespace "sh/op" is not a namespace'],
   ['a name with a slash', { name: 'x/y' }, 'name "x/y" is not a name'],
-  ['another name than its key', { name: 'cart-x8' }, 'says that it is "shop/cart-x8", and its key ends differently'],
+  [
+    'another name than its key',
+    { name: 'cart-x8' },
+    'says that it is "shop/cart-x8", but its key ends with "shop/cart-x7"',
+  ],
   ['names as addresses', { addressType: 'FQDN' as 'IPv4' }, 'addressType "FQDN" is neither IPv4 nor IPv6'],
   ['the other family', endpoints('fd00::1'), 'endpoints[0] "fd00::1" is not IPv4'],
   ['the other family in IPv6', { addressType: 'IPv6' }, 'endpoints[0] "10.9.0.1" is not IPv6'],
   ['an address with a zone', endpoints('10.9.0.1', 'fe80::1%e'), 'endpoints[0] "fe80::1%e" is not an IP address'],
-  ['loopback', endpoints('127.0.0.1'), 'endpoints[0] "127.0.0.1" means something else on each machine'],
+  [
+    'loopback',
+    endpoints('127.0.0.1'),
+    'endpoints[0] "127.0.0.1" is a loopback, link-local, multicast, unspecified or IPv4-mapped address, which other clusters cannot reach',
+  ],
   [
     'a host name with a dot',
     { endpoints: [{ addresses: [], hostname: 'a.b' }] },
@@ -85,9 +93,9 @@ test.each<[string, Partial<RemoteSlice>, string]>([
 });
 
 test('a slice of another cluster, or of another id, is refused', () => {
-  expect(decode({}, { name: 'west', id: 3 })).toEqual({ wrong: 'says that it is of cluster "west", not of east' });
+  expect(decode({}, { name: 'west', id: 3 })).toEqual({ wrong: 'names cluster "west", but belongs to east' });
   expect(decode({}, { name: 'east', id: 4 })).toEqual({
-    wrong: 'says that the id of its cluster is 4, which has id 3',
+    wrong: 'names cluster id 4, but east has id 3',
   });
 });
 

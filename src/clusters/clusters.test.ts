@@ -71,8 +71,7 @@ function lab() {
         ready: source.ready.promise,
         ended: source.ended.promise,
         trouble: () => source.trouble,
-        figures: () => ({ objects: {}, stalenessSeconds: 0 }),
-        details: () => ({ access }),
+        figures: () => ({ objects: { [access]: 1 }, stalenessSeconds: 0 }),
       };
     },
     sinkOf(id) {
@@ -155,7 +154,7 @@ describe('a cluster that is wanted', () => {
     await clock.advance(1);
     expect([isReady, clusters.ready(), clusters.syncTimeouts]).toEqual([true, true, 1]);
     expect(phases()).toEqual({ east: 'timed out', west: 'synced' });
-    expect(clusters.statuses().map(({ details }) => details)).toEqual([{ access: 'a' }, { access: 'b' }]);
+    expect(clusters.statuses().map(({ figures }) => figures?.objects)).toEqual([{ a: 1 }, { b: 1 }]);
     await sources[0]!.read('e');
     await clock.settle();
     expect([phases(), sinks.get('east')!.pods]).toEqual([{ east: 'synced', west: 'synced' }, ['e']]);

@@ -41,8 +41,6 @@ export interface ClusterStatus {
   readonly trouble?: Trouble;
   /** Of what is served. */
   readonly figures?: SourceFigures;
-  /** As {@link figures}: see `RemoteSource`. */
-  readonly details?: object;
 }
 
 interface Cluster<Access> {
@@ -71,29 +69,29 @@ const PATIENCE = 30_000;
  * - A cluster that nobody wants any more loses everything at once.
  */
 export class Clusters<Access> {
-  private readonly options: ClustersOptions<Access>;
-  private readonly clusters = new Map<string, Cluster<Access>>();
-  private readonly closing = new Map<Promise<void>, ClusterStatus>();
-  private timeouts = 0;
-  private readonly waiting: (() => void)[] = [];
+  readonly #options: ClustersOptions<Access>;
+  readonly #clusters = new Map<string, Cluster<Access>>();
+  readonly #closing = new Map<Promise<void>, ClusterStatus>();
+  #timeouts = 0;
+  readonly #waiting: (() => void)[] = [];
 
   constructor(options: ClustersOptions<Access>) {
-    this.options = options;
+    this.#options = options;
   }
 
   /** All of them: others are removed, and that first. */
   want(wanted: ReadonlyMap<string, WantedCluster<Access>>): void {
-    for (const [id, cluster] of this.clusters) {
+    for (const [id, cluster] of this.#clusters) {
       const now = wanted.get(id);
-      if (now === undefined || (now.access === undefined && now.owner !== cluster.owner)) this.remove(cluster);
+      if (now === undefined || (now.access === undefined && now.owner !== cluster.owner)) this.#remove(cluster);
     }
-    for (const [id, { owner, access }] of wanted) if (access !== undefined) this.reach(id, owner, access);
-    this.tellReady();
+    for (const [id, { owner, access }] of wanted) if (access !== undefined) this.#reach(id, owner, access);
+    this.#tellReady();
   }
 
   /** Every cluster was read once, or had its time. */
   ready(): boolean {
-    return [...this.clusters.values()].every(({ current, isLate }) => current !== undefined || isLate);
+    return [...this.#clusters.values()].every(({ current, isLate }) => current !== undefined || isLate);
   }
 
   /** Resolves once {@link ready} is true, but not before it is known which clusters there are, or nobody has said so in time. */
@@ -104,11 +102,11 @@ export class Clusters<Access> {
     readonly named: Promise<unknown>;
     readonly signal: AbortSignal;
   }): Promise<void> {
-    const { clock, patience = PATIENCE } = this.options;
+    const { clock, patience = PATIENCE } = this.#options;
     const areNamed = new AbortController();
     await Promise.race([named, sleep(clock, patience, { signal: AbortSignal.any([signal, areNamed.signal]) })]);
     areNamed.abort();
-    if (!this.ready()) await new Promise<void>((resolve) => this.waiting.push(resolve));
+    if (!this.ready()) await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
   /** What {@link ready} is waiting for, for people. */
@@ -121,56 +119,56 @@ export class Clusters<Access> {
 
   /** In the order in which they were first wanted; then those that are being closed. */
   statuses(): readonly ClusterStatus[] {
-    return [...Array.from(this.clusters.values(), statusOf), ...this.closing.values()];
+    return [...Array.from(this.#clusters.values(), statusOf), ...this.#closing.values()];
   }
 
   /** How often the first reading of a cluster took too long. */
   get syncTimeouts(): number {
-    return this.timeouts;
+    return this.#timeouts;
   }
 
   /** Stops all sources. What was known stays. Resolves once nothing runs. */
   async end(): Promise<void> {
-    for (const cluster of this.clusters.values()) this.close(cluster);
-    this.clusters.clear();
-    this.tellReady();
-    await Promise.all(this.closing.keys());
+    for (const cluster of this.#clusters.values()) this.#close(cluster);
+    this.#clusters.clear();
+    this.#tellReady();
+    await Promise.all(this.#closing.keys());
   }
 
-  private tellReady(): void {
-    if (this.ready()) for (const resolve of this.waiting.splice(0)) resolve();
+  #tellReady(): void {
+    if (this.ready()) for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
-  private reach(id: string, owner: string, access: Access): void {
-    const cluster = this.clusters.get(id) ?? this.add(id, owner);
+  #reach(id: string, owner: string, access: Access): void {
+    const cluster = this.#clusters.get(id) ?? this.#add(id, owner);
     cluster.owner = owner;
     if (cluster.next !== undefined && isDeepStrictEqual(cluster.next.access, access)) return;
-    if (cluster.next !== undefined) this.leave(cluster, cluster.next);
+    if (cluster.next !== undefined) this.#leave(cluster, cluster.next);
     cluster.next = undefined;
     if (cluster.current !== undefined && isDeepStrictEqual(cluster.current.access, access)) return;
-    if (cluster.current !== undefined) cluster.since = this.options.clock.date();
-    const { start, clock, random } = this.options;
+    if (cluster.current !== undefined) cluster.since = this.#options.clock.date();
+    const { start, clock, random } = this.#options;
     const next: Connection<Access> = new Connection({
       access,
-      start: (_, sink, signal) => start(id, access, sink, signal),
+      start: (sink, signal) => start(id, access, sink, signal),
       clock,
       random,
-      onWhole: (staged) => this.swap(cluster, next, staged),
+      onWhole: (staged) => this.#swap(cluster, next, staged),
     });
     cluster.next = next;
   }
 
-  private add(id: string, owner: string): Cluster<Access> {
-    const { clock, patience = PATIENCE } = this.options;
+  #add(id: string, owner: string): Cluster<Access> {
+    const { clock, patience = PATIENCE } = this.#options;
     const cancelWait = clock.after(patience, () => {
       cluster.isLate = true;
       cluster.since = clock.date();
-      this.timeouts++;
-      this.tellReady();
+      this.#timeouts++;
+      this.#tellReady();
     });
     const cluster: Cluster<Access> = {
       id,
-      sink: this.options.sinkOf(id),
+      sink: this.#options.sinkOf(id),
       owner,
       current: undefined,
       next: undefined,
@@ -178,50 +176,50 @@ export class Clusters<Access> {
       since: clock.date(),
       cancelWait,
     };
-    this.clusters.set(id, cluster);
+    this.#clusters.set(id, cluster);
     return cluster;
   }
 
-  private swap(cluster: Cluster<Access>, next: Connection<Access>, staged: StagedSink): void {
-    const release = this.options.hold();
+  #swap(cluster: Cluster<Access>, next: Connection<Access>, staged: StagedSink): void {
+    const release = this.#options.hold();
     try {
-      staged.open(cluster.sink, this.options.kinds);
-      if (cluster.current === undefined) this.options.served(cluster.id, true);
+      staged.open(cluster.sink, this.#options.kinds);
+      if (cluster.current === undefined) this.#options.served(cluster.id, true);
     } finally {
       release();
     }
     cluster.cancelWait();
-    if (cluster.current !== undefined) this.leave(cluster, cluster.current);
+    if (cluster.current !== undefined) this.#leave(cluster, cluster.current);
     cluster.current = next;
     cluster.next = undefined;
-    cluster.since = this.options.clock.date();
-    this.tellReady();
+    cluster.since = this.#options.clock.date();
+    this.#tellReady();
   }
 
-  private remove(cluster: Cluster<Access>): void {
-    this.clusters.delete(cluster.id);
+  #remove(cluster: Cluster<Access>): void {
+    this.#clusters.delete(cluster.id);
     const wasServed = cluster.current !== undefined;
-    this.close(cluster);
+    this.#close(cluster);
     if (!wasServed) return;
-    const release = this.options.hold();
+    const release = this.#options.hold();
     try {
-      for (const kind of this.options.kinds) cluster.sink.replace(kind, []);
-      this.options.served(cluster.id, false);
+      for (const kind of this.#options.kinds) cluster.sink.replace(kind, []);
+      this.#options.served(cluster.id, false);
     } finally {
       release();
     }
   }
 
-  private close(cluster: Cluster<Access>): void {
+  #close(cluster: Cluster<Access>): void {
     cluster.cancelWait();
     for (const connection of [cluster.next, cluster.current])
-      if (connection !== undefined) this.leave(cluster, connection);
+      if (connection !== undefined) this.#leave(cluster, connection);
     cluster.next = cluster.current = undefined;
   }
 
-  private leave({ id, owner }: Cluster<Access>, connection: Connection<Access>): void {
-    const closed = connection.close().finally(() => this.closing.delete(closed));
-    this.closing.set(closed, { id, owner, phase: 'closing', since: this.options.clock.date() });
+  #leave({ id, owner }: Cluster<Access>, connection: Connection<Access>): void {
+    const closed = connection.close().finally(() => this.#closing.delete(closed));
+    this.#closing.set(closed, { id, owner, phase: 'closing', since: this.#options.clock.date() });
   }
 }
 
@@ -229,7 +227,6 @@ function statusOf<Access>(cluster: Cluster<Access>): ClusterStatus {
   const { id, owner, since, current, next, isLate } = cluster;
   const trouble = (next ?? current)?.trouble();
   const figures = (current ?? next)?.figures();
-  const details = (current ?? next)?.details();
   const phase =
     current !== undefined
       ? next === undefined
@@ -240,13 +237,5 @@ function statusOf<Access>(cluster: Cluster<Access>): ClusterStatus {
         : next?.isHeard === true
           ? 'syncing'
           : 'connecting';
-  return {
-    id,
-    owner,
-    phase,
-    since,
-    ...(trouble && { trouble }),
-    ...(figures && { figures }),
-    ...(details && { details }),
-  };
+  return { id, owner, phase, since, ...(trouble && { trouble }), ...(figures && { figures }) };
 }

@@ -19,8 +19,6 @@ export interface RemoteSource {
   /** What keeps it from being up to date; it keeps trying by itself. */
   trouble(): Trouble | undefined;
   figures(): SourceFigures;
-  /** What only sources of its kind have to say. Plain JSON. */
-  details?(): object;
 }
 
 export interface SourceFigures {
@@ -34,12 +32,12 @@ export interface SourceFigures {
   readonly memory?: { readonly used: number; readonly most: number };
 }
 
-/** Must not throw before it has returned: a source that cannot start rejects `ready`. */
-export type StartSource<Access> = (access: Access, sink: ObjectSink, signal: AbortSignal) => RemoteSource;
+/** Never throws: a source that cannot start rejects `ready`. */
+export type StartSource = (sink: ObjectSink, signal: AbortSignal) => RemoteSource;
 
 export interface ConnectionOptions<Access> {
   readonly access: Access;
-  readonly start: StartSource<Access>;
+  readonly start: StartSource;
   readonly clock: Clock;
   readonly random: () => number;
   /** Called once, when everything was read and is staged. If it throws, all is read again. */
@@ -53,68 +51,62 @@ const LONGEST_DELAY = 60_000;
 /** One way to reach a cluster: a source, started again until everything was read once, then kept. */
 export class Connection<Access> {
   readonly access: Access;
-  private readonly options: ConnectionOptions<Access>;
-  private readonly ending = new AbortController();
-  private readonly running: Promise<void>;
-  private source: RemoteSource | undefined;
-  private staged = new StagedSink();
-  private failure: Trouble | undefined;
-  isWhole = false;
+  readonly #options: ConnectionOptions<Access>;
+  readonly #ending = new AbortController();
+  readonly #running: Promise<void>;
+  #source: RemoteSource | undefined;
+  #staged = new StagedSink();
+  #failure: Trouble | undefined;
 
   constructor(options: ConnectionOptions<Access>) {
-    this.options = options;
+    this.#options = options;
     this.access = options.access;
-    this.running = this.run(this.ending.signal);
+    this.#running = this.#run(this.#ending.signal);
   }
 
   /** Something was read. */
   get isHeard(): boolean {
-    return this.staged.heard;
+    return this.#staged.heard;
   }
 
   figures(): SourceFigures | undefined {
-    return this.source?.figures();
-  }
-
-  details(): object | undefined {
-    return this.source?.details?.();
+    return this.#source?.figures();
   }
 
   trouble(): Trouble | undefined {
-    return this.source?.trouble() ?? this.failure;
+    return this.#source?.trouble() ?? this.#failure;
   }
 
   /** Nothing of it reaches a sink any more. Resolves once nothing of it runs. */
   async close(): Promise<void> {
-    this.staged.close();
-    this.ending.abort();
-    await this.running;
+    this.#staged.close();
+    this.#ending.abort();
+    await this.#running;
   }
 
-  private async run(signal: AbortSignal): Promise<void> {
-    const { access, start, clock, random, onWhole } = this.options;
+  async #run(signal: AbortSignal): Promise<void> {
+    const { start, clock, random, onWhole } = this.#options;
     const backoff = new Backoff({ base: FIRST_DELAY, cap: LONGEST_DELAY, random });
     const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
     while (!signal.aborted) {
       const end = new AbortController();
-      const staged = (this.staged = new StagedSink());
-      const source = (this.source = start(access, staged, AbortSignal.any([signal, end.signal])));
+      const staged = (this.#staged = new StagedSink());
+      const source = (this.#source = start(staged, AbortSignal.any([signal, end.signal])));
       try {
         await Promise.race([source.ready, aborted]);
         if (!signal.aborted) {
           onWhole(staged);
-          this.isWhole = true;
-          this.failure = undefined;
+          this.#failure = undefined;
           await aborted;
         }
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
-        this.failure = { reason, since: this.failure?.since ?? clock.date() };
+        this.#failure = { reason, since: this.#failure?.since ?? clock.date() };
       }
       staged.close();
       end.abort();
       await source.ended;
-      this.source = undefined;
+      this.#source = undefined;
       if (!signal.aborted) await sleep(clock, backoff.next(), { signal });
     }
   }

@@ -176,7 +176,7 @@ describe('what is refused', () => {
       /not set/,
     ],
     ['a password alone', kubeconfig({ user: { password: 'p' } }), `${user}.username`, /not set/],
-    ['a number as token', kubeconfig({ user: { token: 7 } }), `${user}.token`, /not a text/],
+    ['a number as token', kubeconfig({ user: { token: 7 } }), `${user}.token`, /must be a string/],
     [
       'a token of two lines',
       kubeconfig({ user: { token: 'a\r\nX-Remote-User: admin' } }),

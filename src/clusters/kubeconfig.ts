@@ -121,7 +121,7 @@ function serverOf({ entry, path }: Place, { allowInsecure }: KubeconfigRules): S
   absent(entry, path, 'proxy-url', 'is not supported; make the API server reachable without a proxy');
   const skipped = entry['insecure-skip-tls-verify'];
   if (skipped !== undefined && skipped !== null && typeof skipped !== 'boolean')
-    throw new Refused(`${path}.insecure-skip-tls-verify`, 'is neither true nor false');
+    throw new Refused(`${path}.insecure-skip-tls-verify`, 'must be true or false');
   if (skipped === true && !allowInsecure)
     throw new Refused(`${path}.insecure-skip-tls-verify`, 'is not allowed; give certificate-authority-data instead');
   if (url.protocol === 'http:' && !allowInsecure) throw new Refused(`${path}.server`, 'is not encrypted; use https://');
@@ -191,7 +191,7 @@ function textOf(entry: Json, field: string, path: string): string | undefined {
   const value = entry[field];
   if (value === undefined || value === null || value === '') return undefined;
   if (typeof value === 'string') return value;
-  throw new Refused(path === '' ? field : `${path}.${field}`, 'is not a text; put it in quotes');
+  throw new Refused(path === '' ? field : `${path}.${field}`, 'must be a string; put it in quotes');
 }
 
 /** The Base64 of it, checked as far as one can see from outside. */

@@ -39,74 +39,74 @@ interface Known extends OwnedKubeconfigs {
  * many may change at once.
  */
 export class Kubeconfigs {
-  private readonly options: KubeconfigsOptions;
-  private readonly known = new Map<string, Known>();
+  readonly #options: KubeconfigsOptions;
+  readonly #known = new Map<string, Known>();
   /** Owners that have something new to say; undefined: they are gone. */
-  private readonly waiting = new Map<string, OwnerContent | undefined>();
-  private reading: Promise<void> = Promise.resolve();
-  private isReading = false;
+  readonly #waiting = new Map<string, OwnerContent | undefined>();
+  #reading: Promise<void> = Promise.resolve();
+  #isReading = false;
 
   constructor(options: KubeconfigsOptions) {
-    this.options = options;
+    this.#options = options;
   }
 
   all(): readonly OwnedKubeconfigs[] {
-    return [...this.known.values()];
+    return [...this.#known.values()];
   }
 
   /** Other owners are gone. */
   replace(contents: readonly OwnerContent[]): void {
     const there = new Set(contents.map(({ owner }) => ownerKey(owner)));
-    for (const key of [...this.known.keys(), ...this.waiting.keys()])
-      if (!there.has(key)) this.waiting.set(key, undefined);
-    for (const content of contents) this.waiting.set(ownerKey(content.owner), content);
-    this.read();
+    for (const key of [...this.#known.keys(), ...this.#waiting.keys()])
+      if (!there.has(key)) this.#waiting.set(key, undefined);
+    for (const content of contents) this.#waiting.set(ownerKey(content.owner), content);
+    this.#read();
   }
 
   put(content: OwnerContent): void {
-    this.waiting.set(ownerKey(content.owner), content);
-    this.read();
+    this.#waiting.set(ownerKey(content.owner), content);
+    this.#read();
   }
 
   delete(owner: Owner): void {
-    this.waiting.set(ownerKey(owner), undefined);
-    this.read();
+    this.#waiting.set(ownerKey(owner), undefined);
+    this.#read();
   }
 
   /** Resolves once everything that was said so far has been read, or the signal has fired. */
   idle(): Promise<void> {
-    return this.reading;
+    return this.#reading;
   }
 
-  private read(): void {
-    if (this.isReading) return;
-    this.isReading = true;
-    this.reading = this.readAll();
+  #read(): void {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    this.#reading = this.#readAll();
   }
 
-  private async readAll(): Promise<void> {
-    const { signal, changed } = this.options;
+  async #readAll(): Promise<void> {
+    const { signal, changed } = this.#options;
     // Whatever is said before the first turn is read together.
     await setImmediate();
-    while (this.waiting.size > 0 && !signal.aborted) {
-      const round = [...this.waiting];
-      this.waiting.clear();
+    while (this.#waiting.size > 0 && !signal.aborted) {
+      const round = [...this.#waiting];
+      this.#waiting.clear();
       const read = new Map<string, Known | undefined>();
-      for (const [key, content] of round) read.set(key, content && (await this.readOwner(key, content)));
+      for (const [key, content] of round) read.set(key, content && (await this.#readOwner(key, content)));
       if (signal.aborted) return;
       // At once: a cluster may move from one owner to another.
       for (const [key, known] of read) {
-        if (known === undefined) this.known.delete(key);
-        else this.known.set(key, known);
+        if (known === undefined) this.#known.delete(key);
+        else this.#known.set(key, known);
       }
       changed();
     }
-    this.isReading = false;
+    this.#isReading = false;
   }
 
-  private async readOwner(key: string, { owner, created, problem, ...content }: OwnerContent): Promise<Known> {
-    const { rules, signal } = this.options;
-    const former = this.known.get(key);
+  async #readOwner(key: string, { owner, created, problem, ...content }: OwnerContent): Promise<Known> {
+    const { rules, signal } = this.#options;
+    const former = this.#known.get(key);
     const written = new Map<string, { text: string; kubeconfig: Kubeconfig }>();
     const kubeconfigs = new Map<string, Kubeconfig>();
     for (const { id, text, encoding } of content.kubeconfigs.slice(0, MOST_CLUSTERS)) {

@@ -105,7 +105,7 @@ test('there are at most 100 clusters, the oldest ones', () => {
 
 test('what was not read is counted', () => {
   expect(said(decide({ ...secret('a', 1, {}), ignored: 900 }))).toEqual([
-    'a data has 900 entries more than the 100 that are read; they are ignored',
+    'a data has 900 more entries than the 100 that are read; split it into several Secrets',
   ]);
 });
 

@@ -66,7 +66,11 @@ export function ownedClusters(
         refusals.push({ owner, ...cluster, field: fieldOf(owner, id, field), message });
       };
       const holder = clusters.get(id)?.owner ?? keeperOf(id);
-      if (id === '') refuse('refused' in content ? content.refused.message : 'names no cluster', refusedField(content));
+      if (id === '')
+        refuse(
+          'refused' in content ? content.refused.message : 'names no cluster; set current-context',
+          refusedField(content),
+        );
       else if (!ID.test(id))
         refuse(
           'is not a name for a cluster: use at most 253 characters, without spaces and slashes, not beginning with cilium:',
@@ -90,7 +94,7 @@ export function ownedClusters(
       refusals.push({
         owner,
         field: owner.kind === 'Secret' ? 'data' : '',
-        message: `has ${ignored} entries more than the ${MOST_CLUSTERS} that are read; they are ignored`,
+        message: `has ${ignored} more entries than the ${MOST_CLUSTERS} that are read; ${owner.kind === 'Secret' ? 'split it into several Secrets' : 'remove some'}`,
       });
   }
   return { clusters, refusals };

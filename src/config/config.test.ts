@@ -250,10 +250,10 @@ describe('a ClusterMesh', () => {
   });
 
   test.each<[Origins['flags'], string]>([
-    [{ clustermeshConfig: 'a' }, '--clustermesh-config needs --clustermesh-name and --clustermesh-id, too'],
+    [{ clustermeshConfig: 'a' }, '--clustermesh-config requires --clustermesh-name and --clustermesh-id'],
     [
       { clustermeshExport: 'a', clustermeshName: 'home' },
-      '--clustermesh-export needs --clustermesh-name and --clustermesh-id, too',
+      '--clustermesh-export requires --clustermesh-name and --clustermesh-id',
     ],
     [
       { ...own, clustermeshName: 'default', clustermeshConfig: 'a' },

@@ -158,7 +158,7 @@ function clusterMeshOf(values: Values, isDirectory: boolean): Pick<Config, 'clus
   const id = values.optional('clustermeshId');
   if (name === undefined || id === undefined)
     throw new ConfigError(
-      `${values.origin(wants)} needs ${flagName('clustermeshName')} and ${flagName('clustermeshId')}, too`,
+      `${values.origin(wants)} requires ${flagName('clustermeshName')} and ${flagName('clustermeshId')}`,
     );
   const limit = values.one('clustermeshMaxConnectedClusters') === '511' ? 511 : 255;
   const problem = clusterIdProblem(id, limit);

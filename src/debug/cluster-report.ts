@@ -4,12 +4,18 @@ import type { ClusterPhase, ClusterStatus } from '../clusters/clusters.ts';
 /** A cluster as `/debug/clusterz` shows it: Istio's three fields, and ours. Times: RFC 3339. */
 export interface ClusterReport {
   readonly id: string;
-  /** `namespace/name` of the Secret that names it; empty for the cluster in which this runs. */
+  /**
+   * What names it: `namespace/name` of a Secret, or the path of a file; empty for the cluster in which this runs. Istio's
+   * field name.
+   */
   readonly secretName: string;
   readonly syncStatus: SyncStatus;
   /** What is read of it: an API server, or an etcd of Cilium's ClusterMesh. */
   readonly kind: 'Kubernetes' | 'ClusterMesh';
-  /** `refused`: the Secret or file says nothing about it that can be used. */
+  /**
+   * `synced`: it was read whole once; if it is away now, `trouble` says so. `refused`: the Secret or file says nothing about
+   * it that can be used.
+   */
   readonly phase: ClusterPhase | 'refused';
   readonly since?: string;
   /** What of it is known, by kind. */

@@ -40,7 +40,7 @@ type ByKind = Map<SourceKindName, Map<string, KubernetesObject>>;
 export class NamespaceFilter implements ObjectSink, Selecting {
   private readonly options: NamespaceFilterOptions;
   private readonly labels = new Map<string, Labels>();
-  /** All objects, by namespace. */
+  /** All objects, by namespace: also without selectors, which may come. */
   private readonly objects = new Map<string, ByKind>();
   private readonly unselected = new Set<string>();
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { FakeClock } from '../testing/fake-clock.ts';
 import { connectEtcd, type EtcdConnection, LONGEST_MESSAGE } from './connection.ts';
 import { EtcdError, printable } from './error.ts';
-import { prefixOf } from './keys.ts';
+import { keysUnder } from './keys.ts';
 import { type Event, range } from './messages.ts';
 import { type FakeAnswers, type FakeEtcd, startFakeEtcd } from './testing/fake-etcd.ts';
 import { watch } from './watch.ts';
@@ -40,7 +40,7 @@ async function watched(answers: FakeAnswers['watch']): Promise<readonly string[]
   etcd.answers = { ...etcd.answers, ...(answers && { watch: answers }) };
   const told: string[] = [];
   const ended = watch({
-    ...{ connection, keys: prefixOf('a'), from: 5n, clock, signal: ending.signal },
+    ...{ connection, keys: keysUnder('a'), from: 5n, clock, signal: ending.signal },
     onOpen: () => told.push('open'),
     onEvents: (events, isWhole) => told.push(`${events.map(shown).join(' ')}${isWhole ? '' : ' ...'}`),
   });
@@ -191,7 +191,7 @@ test('a handler that throws ends its watch, and nothing else', async () => {
     watch: (_, { send }) => send({ ...header(1n, 5n), created: true }),
   };
   const ended = watch({
-    ...{ connection, keys: prefixOf('a'), from: 5n, clock, signal: ending.signal },
+    ...{ connection, keys: keysUnder('a'), from: 5n, clock, signal: ending.signal },
     onOpen: () => {
       throw new Error('a bug');
     },

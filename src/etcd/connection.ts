@@ -277,7 +277,7 @@ export class EtcdConnection {
 
   /**
    * Every answer must be of the same etcd as those before, which the cluster id tells; and of a store that has not gone
-   * back, which is how an etcd shows that was emptied and has the same id as before. Several calls at once may be
+   * back, which is how an etcd reveals that it was emptied although its id is the same. Several calls at once may be
    * answered out of order, so a revision counts against what was known when its call began.
    */
   #check(header: ResponseHeader | undefined, floor: bigint): void {

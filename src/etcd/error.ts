@@ -25,7 +25,7 @@ export type EtcdReason =
   | 'WentBack'
   /** Anything else that etcd says. */
   | 'Refused'
-  /** What was to take an answer has thrown: a bug. */
+  /** A callback of ours threw: a bug. */
   | 'InternalError'
   /** By this side. */
   | 'Closed';

@@ -9,7 +9,7 @@ export function singleKey(key: string): KeyRange {
 }
 
 /** All keys that begin with the prefix, which must not be empty. */
-export function prefixOf(prefix: string): KeyRange {
+export function keysUnder(prefix: string): KeyRange {
   return { key: prefix, end: prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1) };
 }
 

@@ -19,7 +19,7 @@ export interface LeasesOptions {
 interface Lease {
   readonly id: bigint;
   readonly keys: Set<string>;
-  /** When it is gone unless it is kept alive, on the clock. */
+  /** When it is gone unless it is kept alive. Milliseconds of `clock.now()`. */
   until: number;
 }
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { FakeClock } from '../testing/fake-clock.ts';
 import { connectEtcd, type EtcdConnection } from './connection.ts';
-import { prefixOf } from './keys.ts';
+import { keysUnder } from './keys.ts';
 import { ListWatch, type ListWatchOptions } from './list-watch.ts';
 import { type FakeEtcd, type FakeWatch, startFakeEtcd } from './testing/fake-etcd.ts';
 
@@ -58,7 +58,7 @@ const kv = (key: string, modRevision: bigint, value = 'v') => ({ key, modRevisio
 
 function follow(more: Partial<ListWatchOptions<string>> = {}): ListWatch<string> {
   const listWatch = new ListWatch<string>({
-    ...{ keys: prefixOf('p/'), mostKeys: 10, mostBytes: 1_000, clock, random: () => 1 },
+    ...{ keys: keysUnder('p/'), mostKeys: 10, mostBytes: 1_000, clock, random: () => 1 },
     sink: {
       read: ({ value }) => Buffer.from(value).toString(),
       replace: (entries) => void log.push(`= ${[...entries.keys()].join(' ')}`),
@@ -207,8 +207,7 @@ test('what a sink did not take is told again', async () => {
 test('it ends with the connection, and says that it is not current', async () => {
   const listWatch = follow();
   await logged('= p/a', 'watch 6');
-  await listWatch.whenSynced;
-  expect(listWatch.stats()).toMatchObject({ synced: true, current: true });
+  await expect.poll(() => listWatch.stats()).toMatchObject({ synced: true, current: true });
   etcd.stop();
   await running;
   expect(listWatch.stats()).toMatchObject({ synced: true, current: false, keys: 1 });

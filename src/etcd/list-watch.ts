@@ -77,22 +77,16 @@ export class ListWatch<T> {
   #bytes = 0;
   #unread = new Set<string>();
   #beyond = 0;
-  /** When to list again, on the clock, if nothing else is a reason. */
+  /** When to list again if nothing else is a reason. Milliseconds of `clock.now()`. */
   #listAt = Infinity;
   #isCurrent = false;
   #isSynced = false;
   #trouble: ListWatchStats['trouble'];
-  readonly #synced = Promise.withResolvers<void>();
   readonly #counts = { lists: 0, watches: 0, events: 0, errors: 0, strays: 0 };
 
   constructor(options: ListWatchOptions<T>) {
     this.#options = options;
     this.#backoff = new Backoff({ base: FIRST_DELAY, cap: LONGEST_DELAY, random: options.random });
-  }
-
-  /** Resolves once the range was listed. */
-  get whenSynced(): Promise<void> {
-    return this.#synced.promise;
   }
 
   stats(): ListWatchStats {
@@ -178,7 +172,6 @@ export class ListWatch<T> {
     this.#counts.lists++;
     this.#counts.strays += strays;
     this.#isCurrent = this.#isSynced = true;
-    this.#synced.resolve();
     return revision;
   }
 

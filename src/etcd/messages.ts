@@ -43,35 +43,6 @@ const putResponse = message({ header });
 const deleteRangeRequest = message({ key: key(1), rangeEnd: key(2) });
 const deleteRangeResponse = message({ header, deleted: int64(2) });
 
-/** What a {@link compare} looks at. */
-export const VERSION = 0;
-export const LEASE = 4;
-/** How it compares. */
-export const EQUAL = 0;
-
-const compare = message({
-  result: choice(1),
-  target: choice(2),
-  key: key(3),
-  version: int64(4),
-  value: bytes(7),
-  lease: int64(8),
-});
-/** One of these. */
-const requestOp = message({
-  range: one(1, rangeRequest),
-  put: one(2, putRequest),
-  deleteRange: one(3, deleteRangeRequest),
-});
-const responseOp = message({
-  range: one(1, rangeResponse),
-  put: one(2, putResponse),
-  deleteRange: one(3, deleteRangeResponse),
-});
-/** `success` is done if all of `compare` holds, else `failure`. */
-const txnRequest = message({ compare: many(1, compare), success: many(2, requestOp), failure: many(3, requestOp) });
-const txnResponse = message({ header, succeeded: bool(2), responses: many(3, responseOp) });
-
 const watchCreateRequest = message({
   key: key(1),
   rangeEnd: key(2),
@@ -99,17 +70,16 @@ export const watchResponse = message({
 });
 export type WatchResponse = Decoded<typeof watchResponse>;
 
-/** Seconds. */
-const leaseGrantRequest = message({ ttl: int64(1), id: int64(2) });
+const leaseGrantRequest = message({
+  /** Seconds. */
+  ttl: int64(1),
+  id: int64(2),
+});
 const leaseGrantResponse = message({ header, id: int64(2), ttl: int64(3), error: text(4) });
 
-const leaseRequest = message({ id: int64(1) });
-const leaseRevokeResponse = message({ header });
+const leaseKeepAliveRequest = message({ id: int64(1) });
 /** `ttl` 0: there is no such lease any more. */
 const leaseKeepAliveResponse = message({ header, id: int64(2), ttl: int64(3) });
-
-const statusRequest = message({});
-const statusResponse = message({ header, version: text(2), dbSize: int64(3), leader: uint64(4) });
 
 /** What every response has. */
 export interface WithHeader {
@@ -132,7 +102,6 @@ export const deleteRange = {
   request: deleteRangeRequest,
   response: deleteRangeResponse,
 };
-export const txn = { path: '/etcdserverpb.KV/Txn', request: txnRequest, response: txnResponse };
 export const watchKeys = {
   path: '/etcdserverpb.Watch/Watch',
   request: watchRequest,
@@ -144,18 +113,8 @@ export const leaseGrant = {
   request: leaseGrantRequest,
   response: leaseGrantResponse,
 };
-export const leaseRevoke = {
-  path: '/etcdserverpb.Lease/LeaseRevoke',
-  request: leaseRequest,
-  response: leaseRevokeResponse,
-};
 export const leaseKeepAlive = {
   path: '/etcdserverpb.Lease/LeaseKeepAlive',
-  request: leaseRequest,
+  request: leaseKeepAliveRequest,
   response: leaseKeepAliveResponse,
-};
-export const status = {
-  path: '/etcdserverpb.Maintenance/Status',
-  request: statusRequest,
-  response: statusResponse,
 };

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { FakeClock } from '../testing/fake-clock.ts';
 import { connectEtcd } from './connection.ts';
-import { prefixOf } from './keys.ts';
+import { keysUnder } from './keys.ts';
 import { type FakeWatch, startFakeEtcd } from './testing/fake-etcd.ts';
 import { watch } from './watch.ts';
 
@@ -29,7 +29,7 @@ test('changes without end, on several streams, leave time for other things', asy
   let [opened, taken] = [0, 0];
   const watches = ['a', 'b'].map((prefix) =>
     watch({
-      ...{ connection, keys: prefixOf(prefix), from: 1n, clock, signal: ending.signal },
+      ...{ connection, keys: keysUnder(prefix), from: 1n, clock, signal: ending.signal },
       onOpen: () => opened++,
       onEvents() {
         taken++;

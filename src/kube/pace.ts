@@ -1,9 +1,9 @@
 import { type Clock, sleep } from '../clock.ts';
 
 export interface PaceOptions {
-  /** Per second, in the long run. */
+  /** Bytes per second, in the long run. */
   readonly rate: number;
-  /** At once. */
+  /** Bytes that may be taken at once. */
   readonly burst: number;
   readonly clock: Pick<Clock, 'now' | 'after' | 'date'>;
 }

@@ -27,7 +27,7 @@ export function sniChains({ service, port, rule, summary, settings }: SniChainsI
     // Envoy ignores their case, and rejects a listener with two chains for one server name.
     const serverName = cluster.toLowerCase();
     if (found.has(serverName)) continue;
-    // Unlike in the client, which has done that.
+    // The client has already opened the tunnel.
     const { tunnel: _, ...policy } = policyOf(rule, name);
     found.set(serverName, {
       serverName: cluster,
@@ -35,7 +35,7 @@ export function sniChains({ service, port, rule, summary, settings }: SniChainsI
         clusters: [{ name: cluster, weight: 0 }],
         weighted: false,
         statPrefix: pattern === '' ? cluster : statName(pattern, { service, port, subset: name }),
-        // Whatever it is, it is encrypted.
+        // The gateway sees only ciphertext.
         protocol: 'TLS',
         ...policy,
         origins: [...service.origins, ...(rule?.origins ?? [])],

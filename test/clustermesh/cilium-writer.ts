@@ -1,5 +1,6 @@
 import type { EtcdConnection } from '../../src/etcd/connection.ts';
-import { deleteRange, leaseGrant, leaseRevoke, put } from '../../src/etcd/messages.ts';
+import { deleteRange, leaseGrant, put } from '../../src/etcd/messages.ts';
+import { leaseRevoke } from '../../src/etcd/testing/messages.ts';
 import {
   canaryKey,
   clusterConfigKey,

@@ -3,24 +3,20 @@ import { systemClock } from '../../src/clock.ts';
 import type { EtcdAccess } from '../../src/etcd/access.ts';
 import { connectEtcd, type EtcdConnection, type EtcdOptions } from '../../src/etcd/connection.ts';
 import { EtcdError } from '../../src/etcd/error.ts';
-import { type KeyRange, prefixOf, singleKey } from '../../src/etcd/keys.ts';
+import { type KeyRange, keysUnder, singleKey } from '../../src/etcd/keys.ts';
 import { list } from '../../src/etcd/list.ts';
 import { ListWatch, type ListWatchOptions } from '../../src/etcd/list-watch.ts';
 import { message, int64, one } from '../../src/etcd/codec.ts';
 import {
   type Event,
-  EQUAL,
-  LEASE,
-  VERSION,
   deleteRange,
   leaseGrant,
-  leaseRevoke,
   put,
   range,
   responseHeader,
-  txn,
   type WatchResponse,
 } from '../../src/etcd/messages.ts';
+import { EQUAL, LEASE, leaseRevoke, txn, VERSION } from '../../src/etcd/testing/messages.ts';
 import { watch } from '../../src/etcd/watch.ts';
 import { type RunningEtcd, startEtcd } from '../peers/etcd.ts';
 import { createAuthority } from '../peers/keys.ts';
@@ -29,7 +25,7 @@ import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
 import { type Relay, startRelay } from './relay.ts';
 import { grantAsCilium } from './rights.ts';
 
-const STATE = prefixOf('cilium/state/');
+const STATE = keysUnder('cilium/state/');
 
 withPeers(['etcd'], 'a real etcd with the rights that Cilium grants', () => {
   let etcd: RunningEtcd;
@@ -100,15 +96,15 @@ withPeers(['etcd'], 'a real etcd with the rights that Cilium grants', () => {
   printLogOnFailure(() => etcd);
 
   test.each([
-    ['prefix', prefixOf('cilium/.heartbeat'), 'allowed'],
+    ['prefix', keysUnder('cilium/.heartbeat'), 'allowed'],
     ['key', singleKey('cilium/.heartbeat'), 'allowed'],
     ['key', singleKey('cilium/cluster-config/c1'), 'allowed'],
-    ['prefix', prefixOf('cilium/state/services/v1/c1/'), 'allowed'],
-    ['prefix', prefixOf('cilium/synced/c1/'), 'allowed'],
-    ['prefix', prefixOf('cilium/cluster-config/c1'), 'PermissionDenied: etcdserver: permission denied'],
-    ['prefix', prefixOf('cilium/state'), 'PermissionDenied: etcdserver: permission denied'],
-    ['prefix', prefixOf('cilium/synced/c1'), 'PermissionDenied: etcdserver: permission denied'],
-    ['prefix', prefixOf('cilium/'), 'PermissionDenied: etcdserver: permission denied'],
+    ['prefix', keysUnder('cilium/state/services/v1/c1/'), 'allowed'],
+    ['prefix', keysUnder('cilium/synced/c1/'), 'allowed'],
+    ['prefix', keysUnder('cilium/cluster-config/c1'), 'PermissionDenied: etcdserver: permission denied'],
+    ['prefix', keysUnder('cilium/state'), 'PermissionDenied: etcdserver: permission denied'],
+    ['prefix', keysUnder('cilium/synced/c1'), 'PermissionDenied: etcdserver: permission denied'],
+    ['prefix', keysUnder('cilium/'), 'PermissionDenied: etcdserver: permission denied'],
   ])('the %s %j may be read and watched or neither: %s', async (_, keys, expected) => {
     const remote = await connectAs('remote');
     expect(await refusal(ask(remote, keys))).toBe(expected);

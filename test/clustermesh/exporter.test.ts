@@ -7,8 +7,9 @@ import { EtcdStore } from '../../src/clustermesh/etcd-store.ts';
 import { Exporter } from '../../src/clustermesh/exporter.ts';
 import type { EtcdAccess } from '../../src/etcd/access.ts';
 import type { EtcdConnection } from '../../src/etcd/connection.ts';
-import { prefixOf } from '../../src/etcd/keys.ts';
-import { deleteRange, type KeyValue, leaseRevoke, put, range } from '../../src/etcd/messages.ts';
+import { keysUnder } from '../../src/etcd/keys.ts';
+import { deleteRange, type KeyValue, put, range } from '../../src/etcd/messages.ts';
+import { leaseRevoke } from '../../src/etcd/testing/messages.ts';
 import type { GlobalService, NamedPort } from '../../src/model/global-service.ts';
 import { type Restart, type RunningEtcd, startEtcd } from '../peers/etcd.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
@@ -40,7 +41,7 @@ withPeers(['etcd'], 'an exporter to a real etcd', () => {
   };
   const once = { signal: new AbortController().signal };
   const stored = async (prefix = 'cilium/'): Promise<readonly KeyValue[]> => {
-    const { key, end } = prefixOf(prefix);
+    const { key, end } = keysUnder(prefix);
     return (await admin.call(range, { key, ...(end !== undefined && { rangeEnd: end }) }, once)).kvs;
   };
   const names = async (prefix?: string): Promise<readonly string[]> => (await stored(prefix)).map(({ key }) => key);

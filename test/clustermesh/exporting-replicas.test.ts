@@ -5,7 +5,7 @@ import type { KubernetesObject } from '../../src/api/object.ts';
 import type { ClusterReport } from '../../src/debug/cluster-report.ts';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
 import type { EtcdConnection } from '../../src/etcd/connection.ts';
-import { prefixOf } from '../../src/etcd/keys.ts';
+import { keysUnder } from '../../src/etcd/keys.ts';
 import { type KeyValue, range } from '../../src/etcd/messages.ts';
 import { afterSuite } from '../../src/testing/on-end.ts';
 import { object } from '../features/objects.ts';
@@ -43,7 +43,7 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'two replicas that export to a 
   const apply = (...items: readonly KubernetesObject[]): Promise<string> =>
     server.apply(JSON.stringify({ apiVersion: 'v1', kind: 'List', items }));
   const stored = async (): Promise<readonly KeyValue[]> => {
-    const { key, end } = prefixOf('cilium/');
+    const { key, end } = keysUnder('cilium/');
     const request = { key, ...(end !== undefined && { rangeEnd: end }) };
     return (await admin.call(range, request, { signal: new AbortController().signal })).kvs;
   };

@@ -2,7 +2,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import type { EtcdConnection } from '../../src/etcd/connection.ts';
 import { Leases } from '../../src/etcd/leases.ts';
 import { int64, message } from '../../src/etcd/codec.ts';
-import { leaseKeepAlive, leaseRevoke, put, range } from '../../src/etcd/messages.ts';
+import { leaseKeepAlive, put, range } from '../../src/etcd/messages.ts';
+import { leaseRevoke } from '../../src/etcd/testing/messages.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import { type RunningEtcd, startEtcd } from '../peers/etcd.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';

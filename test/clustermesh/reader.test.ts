@@ -140,8 +140,8 @@ withPeers(['etcd'], 'a reader of a real etcd in which Cilium would write', () =>
     await one.sink.has({ 'shop/web': ['10.9.0.1:80'] });
     await two.sink.has({ 'shop/web': ['10.9.1.1:80'] });
     expect(one.source.details().etcdClusterId).toBe(two.source.details().etcdClusterId);
-    await expect.poll(() => two.source.identities.identityOf('10.9.1.1')?.id).toBe((6 << 16) + 7);
-    expect(two.source.identities.identityOf('10.9.0.1')).toBeUndefined();
+    await expect.poll(() => two.source.peers.identityOf('10.9.1.1')?.id).toBe((6 << 16) + 7);
+    expect(two.source.peers.identityOf('10.9.0.1')).toBeUndefined();
   });
 
   test.each([
@@ -149,7 +149,7 @@ withPeers(['etcd'], 'a reader of a real etcd in which Cilium would write', () =>
       'whose slices are in a form that is not known',
       { endpointSlicesExportMode: 'other' },
       3,
-      /"other" is not known here/,
+      /"other" is not supported; upgrade Fairlead/,
     ],
     ['without an id', {}, 0, /cluster id 0 is not from 1 to 255; give cluster c1 another one/],
     ['with our id', {}, 1, /cluster id 1 is that of this cluster/],
@@ -279,7 +279,7 @@ withPeers(['etcd'], 'a reader of a real etcd in which Cilium would write', () =>
     await writer.put('ip', '10.9.7.0/24', JSON.stringify({ IP: '10.9.7.0', Mask: '////AA==', ID: 2 }));
     await writer.finish();
     const { source } = await read();
-    const whose = (address: string) => source.identities.identityOf(address);
+    const whose = (address: string) => source.peers.identityOf(address);
     await expect.poll(() => whose('fd00::1')?.labels).toBeDefined();
     const id = writer.identityOf(7);
     const labels = { 'k8s:app': 'web', 'k8s:io.cilium.k8s.policy.cluster': 'c1' };

@@ -1,6 +1,6 @@
 import { bool, choice, key, type Message, message, one, text } from '../../src/etcd/codec.ts';
 import type { EtcdConnection } from '../../src/etcd/connection.ts';
-import { type KeyRange, prefixOf, singleKey } from '../../src/etcd/keys.ts';
+import { type KeyRange, keysUnder, singleKey } from '../../src/etcd/keys.ts';
 import { responseHeader } from '../../src/etcd/messages.ts';
 
 /** Who may do what in the etcd of a ClusterMesh, as Cilium sets it up for the cluster of this name. */
@@ -10,16 +10,16 @@ export async function grantAsCilium(root: EtcdConnection, cluster: string): Prom
   await addUser(root, 'root', 'root');
   await addRole(root, `admin-${cluster}`, READWRITE, [everything]);
   await addRole(root, 'remote', READ, [
-    prefixOf('cilium/.heartbeat'),
-    prefixOf('cilium/state/'),
+    keysUnder('cilium/.heartbeat'),
+    keysUnder('cilium/state/'),
     singleKey(`cilium/cluster-config/${cluster}`),
-    prefixOf(`cilium/synced/${cluster}/`),
+    keysUnder(`cilium/synced/${cluster}/`),
   ]);
   await addRole(
     root,
     'local',
     READ,
-    ['cilium/.heartbeat', 'cilium/cache/', 'cilium/cluster-config/', 'cilium/synced/'].map(prefixOf),
+    ['cilium/.heartbeat', 'cilium/cache/', 'cilium/cluster-config/', 'cilium/synced/'].map(keysUnder),
   );
   for (const user of [`admin-${cluster}`, 'remote', 'local']) await addUser(root, user, user);
   await call(root, 'AuthEnable', Buffer.alloc(0));

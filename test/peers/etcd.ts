@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { systemClock } from '../../src/clock.ts';
 import type { EtcdAccess } from '../../src/etcd/access.ts';
 import { connectEtcd, type EtcdConnection } from '../../src/etcd/connection.ts';
-import { status } from '../../src/etcd/messages.ts';
+import { status } from '../../src/etcd/testing/messages.ts';
 import { type Authority, createAuthority, type KeyPair } from './keys.ts';
 import { pathOf } from './peer.ts';
 import { freePorts, poll, type RunningProcess, startProcess } from './process.ts';

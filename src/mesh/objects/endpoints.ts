@@ -20,7 +20,7 @@ import { mostListeners } from '../../reconcilers/service-entry/host-claims.ts';
 import { summarize } from '../../reconcilers/core/endpoint-summary.ts';
 import { type Inputs, ONE, optionsOf, siblingKey } from '../inputs.ts';
 import { type HeldEndpoints, declareHeldEndpoints, reconcileHeld } from './held-endpoints.ts';
-import { isOn } from './exports.ts';
+import { hasMulticlusterServices } from './exports.ts';
 import type { Networks } from './networks.ts';
 import type { PeerModesOf } from './peer-modes.ts';
 import type { Services } from './services.ts';
@@ -90,7 +90,8 @@ export function declareEndpoints(
     namespace: string,
     name: string,
   ): Pick<EndpointList, 'exportedAs'> =>
-    isOn(read, inputs) && read.get(services.exports.marks, objectKey(source, namespace, name)) === true
+    hasMulticlusterServices(read, inputs) &&
+    read.get(services.exports.marks, objectKey(source, namespace, name)) === true
       ? { exportedAs: `${namespace}/${name}.${namespace}.svc.${clusterSetDomain}` }
       : {};
   // Kept apart from the service: most changes to a service do not affect its slices.

@@ -47,7 +47,7 @@ export function declareExports(graph: Graph, inputs: Inputs, claims: Collection<
       compareText(a.key, b.key),
   );
   const services = graph.derive('exportedServices', byName, (name, exports, read, emit: Emit<ExportedService>) => {
-    if (!isOn(read, inputs)) return;
+    if (!hasMulticlusterServices(read, inputs)) return;
     const found = exports.map(({ key }) => {
       const claim = read.get(claims, `Service/${key}`);
       const object = read.get(objects.Service, key) as Service | undefined;
@@ -69,19 +69,20 @@ export function declareExports(graph: Graph, inputs: Inputs, claims: Collection<
       emit(key, {
         ...{ namespace, name, uid, generation, isRemote: source !== optionsOf(read, inputs).clusterId },
         conditions: exported === undefined ? [] : exportConditions(exported, source, host, generation),
-        problems: exported === undefined ? [isOff(source, object)] : problemsOf(exported, source, object),
+        problems:
+          exported === undefined ? [multiclusterServicesOff(source, object)] : problemsOf(exported, source, object),
       });
     },
   );
   return { services, marks, verdicts };
 }
 
-export function isOn(read: Reader, inputs: Inputs): boolean {
+export function hasMulticlusterServices(read: Reader, inputs: Inputs): boolean {
   return optionsOf(read, inputs).multiclusterServices === true;
 }
 
 /** For files: a cluster is not even asked for such objects. */
-export function isOff(source: string, object: KubernetesObject): Problem {
+export function multiclusterServicesOff(source: string, object: KubernetesObject): Problem {
   const message = 'has no effect, because multi-cluster services are off; set --multicluster-services=on.';
   return { object: refOf(source, object), field: 'kind', reason: 'Ineffective', message };
 }

@@ -16,7 +16,14 @@ import {
 } from '../../reconcilers/service-entry/service-entry.ts';
 import { reconcileService } from '../../reconcilers/core/service.ts';
 import { type ReconciledImport, reconcileServiceImport } from '../../reconcilers/multicluster/service-import.ts';
-import { type Exports, declareExports, declareImportedAddresses, isOff, isOn, isStandIn } from './exports.ts';
+import {
+  type Exports,
+  declareExports,
+  declareImportedAddresses,
+  multiclusterServicesOff,
+  hasMulticlusterServices,
+  isStandIn,
+} from './exports.ts';
 import { type Inputs, optionsOf, siblingKey } from '../inputs.ts';
 import { type InForce, declareReconciled } from './in-force.ts';
 import { selectorKey } from './label-keys.ts';
@@ -82,7 +89,7 @@ export function declareServices(
         defaultExportTo: defaultServiceExportTo,
         namespace: read.get(inputs.objects.Namespace, siblingKey(key, '', namespace)) as Namespace | undefined,
       });
-      if (isOn(read, inputs) && isStandIn(service, source, read, importedAddresses)) return;
+      if (hasMulticlusterServices(read, inputs) && isStandIn(service, source, read, importedAddresses)) return;
       if (source === clusterId) return emit(`Service/${key}`, service);
       const remote = { ...service, remote: source };
       emit(`Service/${key}`, isClusterMesh(source) ? { ...remote, affinity: 'none' } : remote);
@@ -132,7 +139,8 @@ export function declareServices(
     inputs.objects.ServiceImport,
     (key, object, read, emit: Emit<ReconciledImport>) => {
       const [source, { clusterId }] = [sourceOfKey(key), optionsOf(read, inputs)];
-      if (!isOn(read, inputs)) return emit(key, { problems: [isOff(source, object)] });
+      if (!hasMulticlusterServices(read, inputs))
+        return emit(key, { problems: [multiclusterServicesOff(source, object)] });
       const { name, namespace = '' } = object.metadata;
       const { trustDomain, defaultServiceExportTo } = settingOf(read, settings.visibility);
       const remote = source === clusterId ? undefined : source;

@@ -4,7 +4,7 @@ import { hostsMatch } from '../../model/host.ts';
 import type { MeshService } from '../../model/service.ts';
 import { type Inputs } from '../inputs.ts';
 import { type Settings, settingOf } from '../settings.ts';
-import { isOn } from './exports.ts';
+import { hasMulticlusterServices } from './exports.ts';
 import type { Services } from './services.ts';
 
 export interface SharedEndpointsDeps {
@@ -26,7 +26,7 @@ export function sharedClusters(
   const { clusterLocalHosts } = settingOf(read, settings.visibility);
   const isLocal = clusterLocalHosts.find((setting) => hostsMatch(setting.host, host))?.clusterLocal;
   if (isLocal === true) return [];
-  if (registry !== 'Kubernetes' || isClusterSetHost(host) || !isOn(read, inputs)) return undefined;
+  if (registry !== 'Kubernetes' || isClusterSetHost(host) || !hasMulticlusterServices(read, inputs)) return undefined;
   if (isLocal === undefined) return [];
   return read.get(services.exports.services, `${namespace}/${name}`)?.clusters ?? [];
 }
