@@ -1,12 +1,12 @@
-import type { Clock } from './clock.ts';
-import { EtcdStore } from './clustermesh/etcd-store.ts';
-import { Exporter } from './clustermesh/exporter.ts';
-import type { WriterStatus } from './clustermesh/key-writer.ts';
-import type { MeshCluster } from './clustermesh/names.ts';
-import type { ExportReport } from './debug/cluster-report.ts';
-import type { Committer } from './engine/committer.ts';
-import type { Mesh } from './mesh.ts';
-import type { Log } from './kube/log.ts';
+import type { Clock } from '../clock.ts';
+import { EtcdStore } from '../clustermesh/etcd-store.ts';
+import { Exporter } from '../clustermesh/exporter.ts';
+import type { WriterStatus } from '../clustermesh/key-writer.ts';
+import type { MeshCluster } from '../clustermesh/names.ts';
+import type { ExportReport } from '../debug/cluster-report.ts';
+import type { Committer } from '../engine/committer.ts';
+import type { Mesh } from '../mesh.ts';
+import type { Log } from '../kube/log.ts';
 
 export interface ClusterMeshExportOptions {
   readonly mesh: Pick<Mesh, 'globalServices' | 'onGlobalServices'>;

@@ -1,11 +1,11 @@
-import { kindsToRead } from './api/kinds.ts';
-import type { Clock } from './clock.ts';
+import { kindsToRead } from '../api/kinds.ts';
+import type { Clock } from '../clock.ts';
 import { followClusterMesh } from './cluster-mesh.ts';
-import type { Config } from './config/config.ts';
-import type { ClusterReport } from './debug/cluster-report.ts';
-import type { PeerAddress } from './debug/peer-address.ts';
-import type { Engine } from './engine/engine.ts';
-import type { Log } from './kube/log.ts';
+import type { Config } from '../config/config.ts';
+import type { ClusterReport } from '../debug/cluster-report.ts';
+import type { PeerAddress } from '../debug/peer-address.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { Log } from '../kube/log.ts';
 import type { KubeconfigEvents } from './kubeconfig-source.ts';
 import { type KubeconfigPlace, followRemoteClusters } from './remote-clusters.ts';
 

@@ -1,15 +1,15 @@
-import type { Clock } from './clock.ts';
-import { Clusters } from './clusters/clusters.ts';
-import { ClusterIds } from './clustermesh/cluster-ids.ts';
-import { ConfigDirectory } from './clustermesh/config-directory.ts';
-import type { MeshCluster } from './clustermesh/names.ts';
-import { deliveredKinds, type MeshSource, readMeshCluster } from './clustermesh/reader.ts';
-import { type ClusterReport, reportOf } from './debug/cluster-report.ts';
-import type { PeerAddress } from './debug/peer-address.ts';
-import type { Engine } from './engine/engine.ts';
-import type { EtcdAccess } from './etcd/access.ts';
-import type { Log } from './kube/log.ts';
-import { clusterMeshSource } from './model/cluster-mesh.ts';
+import type { Clock } from '../clock.ts';
+import { Clusters } from '../clusters/clusters.ts';
+import { ClusterIds } from '../clustermesh/cluster-ids.ts';
+import { ConfigDirectory } from '../clustermesh/config-directory.ts';
+import type { MeshCluster } from '../clustermesh/names.ts';
+import { deliveredKinds, type MeshSource, readMeshCluster } from '../clustermesh/reader.ts';
+import { type ClusterReport, reportOf } from '../debug/cluster-report.ts';
+import type { PeerAddress } from '../debug/peer-address.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { EtcdAccess } from '../etcd/access.ts';
+import type { Log } from '../kube/log.ts';
+import { clusterMeshSource } from '../model/cluster-mesh.ts';
 
 export interface ClusterMeshOptions {
   /** Has a file for each other cluster. */

@@ -1,22 +1,22 @@
-import type { Kind, KindName } from './api/kinds.ts';
-import type { Clock } from './clock.ts';
-import { type ClusterStatus, Clusters } from './clusters/clusters.ts';
-import type { ClusterAccess, KubeconfigRules } from './clusters/kubeconfig.ts';
-import { Kubeconfigs } from './clusters/kubeconfigs.ts';
-import { type OwnedClusters, type OwnerRefusal, ownedClusters } from './clusters/owned-clusters.ts';
-import { printOwner } from './clusters/owner.ts';
-import { type ClusterReport, reportOf } from './debug/cluster-report.ts';
-import type { Engine } from './engine/engine.ts';
-import type { LeftOut } from './engine/namespace-filter.ts';
-import { Budget } from './kube/budget.ts';
-import type { KubeApi } from './kube/client.ts';
-import type { EventRecorder } from './kube/event-recorder.ts';
+import type { Kind, KindName } from '../api/kinds.ts';
+import type { Clock } from '../clock.ts';
+import { type ClusterStatus, Clusters } from '../clusters/clusters.ts';
+import type { ClusterAccess, KubeconfigRules } from '../clusters/kubeconfig.ts';
+import { Kubeconfigs } from '../clusters/kubeconfigs.ts';
+import { type OwnedClusters, type OwnerRefusal, ownedClusters } from '../clusters/owned-clusters.ts';
+import { printOwner } from '../clusters/owner.ts';
+import { type ClusterReport, reportOf } from '../debug/cluster-report.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { LeftOut } from '../engine/namespace-filter.ts';
+import { Budget } from '../kube/budget.ts';
+import type { KubeApi } from '../kube/client.ts';
+import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { KubeconfigEvents } from './kubeconfig-source.ts';
-import type { Log } from './kube/log.ts';
-import type { Outages } from './kube/outages.ts';
+import type { Log } from '../kube/log.ts';
+import type { Outages } from '../kube/outages.ts';
 import { readRemoteCluster, remoteKinds } from './remote-cluster.ts';
-import { followRemoteKubeconfigs } from './remote-kubeconfigs.ts';
-import { followRemoteSecrets } from './remote-secrets.ts';
+import { followRemoteKubeconfigs } from './files.ts';
+import { followRemoteSecrets } from './secrets.ts';
 
 export interface RemoteClustersOptions {
   /** Where their kubeconfigs are. */
