@@ -10,6 +10,7 @@ import type { Engine } from '../engine/engine.ts';
 import type { EtcdAccess } from '../etcd/access.ts';
 import type { Log } from '../kube/log.ts';
 import { clusterMeshSource } from '../model/cluster-mesh.ts';
+import type { FollowedClusters } from './followed-clusters.ts';
 
 export interface ClusterMeshOptions {
   /** Has a file for each other cluster. */
@@ -24,18 +25,9 @@ export interface ClusterMeshOptions {
   readonly signal: AbortSignal;
 }
 
-export interface ClusterMesh {
-  /** Resolves once every cluster was read, or had its time. */
-  readonly ready: Promise<void>;
-  /** What {@link ready} is waiting for, for people. */
-  waitingFor(): readonly string[];
-  reports(): readonly ClusterReport[];
+export interface ClusterMesh extends FollowedClusters {
   /** Of each cluster that knows the address. */
   identitiesOf(address: string): readonly PeerAddress[];
-  /** How often the first reading of a cluster took too long. */
-  syncTimeouts(): number;
-  /** Resolves once the signal has fired and nothing runs any more. */
-  end(): Promise<void>;
 }
 
 /** The other clusters of Cilium's ClusterMesh: their endpoints are of the global Services here. */

@@ -11,11 +11,12 @@ import type { LeftOut } from '../engine/namespace-filter.ts';
 import { Budget } from '../kube/budget.ts';
 import type { KubeApi } from '../kube/client.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
-import type { KubeconfigEvents } from './kubeconfig-source.ts';
 import type { Log } from '../kube/log.ts';
 import type { Outages } from '../kube/outages.ts';
-import { readRemoteCluster, remoteKinds } from './remote-cluster.ts';
 import { followRemoteKubeconfigs } from './files.ts';
+import type { FollowedClusters } from './followed-clusters.ts';
+import type { KubeconfigEvents } from './kubeconfig-source.ts';
+import { readRemoteCluster, remoteKinds } from './remote-cluster.ts';
 import { followRemoteSecrets } from './secrets.ts';
 
 export interface RemoteClustersOptions {
@@ -47,18 +48,9 @@ export type KubeconfigPlace =
     }
   | { readonly kind: 'Files'; readonly directory: string };
 
-export interface RemoteClusters {
-  /** Resolves once every cluster was read, or had its time. */
-  readonly ready: Promise<void>;
-  /** What {@link ready} is waiting for, for people. */
-  waitingFor(): readonly string[];
-  reports(): readonly ClusterReport[];
-  /** How often the first reading of a cluster took too long. */
-  syncTimeouts(): number;
+export interface RemoteClusters extends FollowedClusters {
   /** Changes of what names clusters. */
   events(): KubeconfigEvents;
-  /** Resolves once the signal has fired and nothing runs any more. */
-  end(): Promise<void>;
 }
 
 /**
