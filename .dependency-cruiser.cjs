@@ -94,7 +94,7 @@ module.exports = {
       'api/',
       'model/',
       'yaml/document\\.ts$',
-      'clusters/connection\\.ts$',
+      'clusters/(connection|refusal)\\.ts$',
       'directory/watchers\\.ts$',
       '(backoff|clock|doubt|spacing)\\.ts$',
     ]),
