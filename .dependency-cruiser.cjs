@@ -94,9 +94,27 @@ module.exports = {
       'api/',
       'model/',
       'yaml/document\\.ts$',
-      'clusters/connection\\.ts$',
+      'clusters/(connection|refusal)\\.ts$',
       'directory/watchers\\.ts$',
       '(backoff|clock|doubt|spacing)\\.ts$',
+    ]),
+    // Joins those, an API server and the graph.
+    only('other-clusters', 'other-clusters/', [
+      'other-clusters/',
+      'api/',
+      'cache/equal\\.ts$',
+      'clustermesh/',
+      'clusters/',
+      'config/config\\.ts$',
+      'debug/(cluster-report|peer-address)\\.ts$',
+      'directory/folder\\.ts$',
+      'engine/(committer|engine|namespace-filter)\\.ts$',
+      'etcd/access\\.ts$',
+      'kube/',
+      'mesh\\.ts$',
+      'model/cluster-mesh\\.ts$',
+      'reconcilers/mesh-config/trust-domain\\.ts$',
+      '(clock|version)\\.ts$',
     ]),
     // What the API server asks before it stores an object.
     only('webhooks', 'webhooks/', [

@@ -13,7 +13,7 @@ import { createProtos } from '../src/envoy/encode/proto.ts';
 import { collectionPath } from '../src/kube/paths.ts';
 import { FakeApiServer } from '../src/kube/testing/fake-api-server.ts';
 import { defaultMeshOptions } from '../src/mesh/inputs.ts';
-import { followRemoteClusters } from '../src/remote-clusters.ts';
+import { followRemoteClusters } from '../src/other-clusters/remote-clusters.ts';
 import { firstRequests, Peers } from './ads-peers.ts';
 import { namespaceOf, scaleObjects, slice } from './scale-mesh.ts';
 

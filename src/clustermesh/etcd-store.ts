@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import { printRefusal } from '../clusters/refusal.ts';
 import type { EtcdAccess } from '../etcd/access.ts';
 import { connectEtcd, type EtcdConnection } from '../etcd/connection.ts';
 import { EtcdError } from '../etcd/error.ts';
@@ -51,8 +52,7 @@ async function accessIn(file: string): Promise<EtcdAccess> {
   const read =
     'text' in content ? readEtcdConfig(content.text) : { refused: { field: '', message: content.unreadable } };
   if ('access' in read) return read.access;
-  const { field, message } = read.refused;
-  throw new Error([file, field, message].filter((part) => part !== '').join(' '));
+  throw new Error(`${file} ${printRefusal(read.refused)}`);
 }
 
 function connected(

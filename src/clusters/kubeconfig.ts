@@ -1,6 +1,7 @@
 import { isObject, type Json } from '../api/json.ts';
 import { quote } from '../api/quote.ts';
 import { readDocument } from '../yaml/document.ts';
+import type { Refusal } from './refusal.ts';
 
 /**
  * How another cluster's API server is reached: the only parts of a kubeconfig that are used. Certificates and keys are
@@ -18,15 +19,7 @@ export interface ClusterAccess {
   readonly clientCertificate?: { readonly certificate: string; readonly key: string };
 }
 
-/** Why a kubeconfig is not used. Never contains a credential. */
-export interface KubeconfigRefusal {
-  /** As in `users[0].user.exec`; empty: all of it. */
-  readonly field: string;
-  /** What is wrong, and what to do. */
-  readonly message: string;
-}
-
-export type Kubeconfig = ({ readonly access: ClusterAccess } | { readonly refused: KubeconfigRefusal }) & {
+export type Kubeconfig = ({ readonly access: ClusterAccess } | { readonly refused: Refusal }) & {
   /** What the cluster in the current context is called, as far as this is known. */
   readonly name?: string;
 };

@@ -70,6 +70,14 @@ export function reportOf({ id, owner, phase, since, figures, trouble }: ClusterS
   };
 }
 
+/** Of a cluster of which nothing is known except why. */
+export function refusedReport(
+  { id, secretName, kind }: Pick<ClusterReport, 'id' | 'secretName' | 'kind'>,
+  refusals: readonly string[],
+): ClusterReport {
+  return { id, secretName, syncStatus: 'closed', kind, phase: 'refused', refusals };
+}
+
 function syncStatusOf(phase: ClusterReport['phase']): SyncStatus {
   if (phase === 'synced' || phase === 'swapping') return 'synced';
   if (phase === 'connecting' || phase === 'syncing') return 'syncing';

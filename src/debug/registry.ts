@@ -1,5 +1,5 @@
 import type { KubernetesObject } from '../api/object.ts';
-import { type EndpointList, servicesOf } from '../mesh/objects/endpoints.ts';
+import { type EndpointList, servicesOf } from '../mesh/objects/endpoint-list.ts';
 import type { Endpoint } from '../model/endpoint.ts';
 import type { MeshService, Protocol, Resolution } from '../model/service.ts';
 

@@ -6,7 +6,7 @@ import { type KubernetesObject, objectKey } from '../../src/api/object.ts';
 import { checked } from '../../src/kube/checked.ts';
 import { Interner } from '../../src/kube/interner.ts';
 import { shapeOf } from '../../src/kube/trim.ts';
-import { remoteKinds } from '../../src/remote-cluster.ts';
+import { remoteKinds } from '../../src/other-clusters/remote-cluster.ts';
 import { TestMesh, connectedProxy, readObjects } from '../harness/mesh.ts';
 import { createCheckSound } from '../harness/sound.ts';
 import { hostileJson } from './hostile.ts';

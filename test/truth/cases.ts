@@ -4,7 +4,7 @@ import type { Snapshot } from '../../src/snapshot.ts';
 import { bytesOf } from '../../src/ads/wire/bytes-of.ts';
 import { kindOf, kinds } from '../../src/api/kinds.ts';
 import { NAME_TABLE } from '../../src/model/named-host.ts';
-import { remoteKinds } from '../../src/remote-cluster.ts';
+import { remoteKinds } from '../../src/other-clusters/remote-cluster.ts';
 import { type EnvoyNode, TestMesh, connectedProxy, readObjects } from '../harness/mesh.ts';
 import { readNameTable } from '../harness/names.ts';
 import { differences } from './difference.ts';

@@ -3,7 +3,7 @@ import type { KindName } from '../../api/kinds.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import type { Collection, Write } from '../../cache/graph.ts';
 import { Graph } from '../../cache/graph.ts';
-import type { EndpointGroup } from '../../mesh/objects/endpoints.ts';
+import type { EndpointGroup } from '../../mesh/objects/endpoint-groups.ts';
 import { ONE, defaultMeshOptions } from '../../mesh/inputs.ts';
 import { type Mesh, buildMesh } from '../../mesh.ts';
 import type { Clock } from '../../clock.ts';

@@ -10,7 +10,7 @@ import { isForwarded, sniChains } from '../../settle/auto-passthrough.ts';
 import type { ScopeViews } from '../clients/scopes.ts';
 import type { ServiceView } from '../clients/views.ts';
 import { gatewayList, sniList } from '../lists.ts';
-import { NO_ENDPOINTS } from '../objects/endpoints.ts';
+import { NO_ENDPOINTS } from '../objects/endpoint-groups.ts';
 import { portsOf, ruledPortOf } from '../resources/resource-sets.ts';
 import { settingOf } from '../settings.ts';
 import type { GatewayDeps, RouterClass, Routers } from './routers.ts';

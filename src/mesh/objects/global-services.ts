@@ -6,7 +6,7 @@ import { isShared } from '../../model/cluster-mesh.ts';
 import type { GlobalService } from '../../model/global-service.ts';
 import { reconcileGlobalService } from '../../reconcilers/core/global-service.ts';
 import { type Inputs, optionsOf, siblingKey } from '../inputs.ts';
-import type { EndpointList } from './endpoints.ts';
+import type { EndpointList } from './endpoint-list.ts';
 
 /**
  * What the other clusters of a ClusterMesh are to know of this one, by `namespace/name`; empty if nobody tells them.

@@ -17,7 +17,7 @@ import { wholeObjects } from '../../model/provenance.ts';
 import { type MeshService, isDns, outboundCluster, sniCluster } from '../../model/service.ts';
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import { type AssignmentStep, type PlacedAssignment, stepsOf } from './assignment-steps.ts';
-import type { EndpointGroup } from '../objects/endpoints.ts';
+import type { EndpointGroup } from '../objects/endpoint-groups.ts';
 import { sharedClusters } from '../objects/shared-endpoints.ts';
 import {
   type Place,

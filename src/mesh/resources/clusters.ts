@@ -6,7 +6,7 @@ import { type Source, wholeObjects } from '../../model/provenance.ts';
 import { isDns } from '../../model/service.ts';
 import { type ClusterTraits, clusterTraits, clusterTraitsKey } from '../../model/traits.ts';
 import { declareAssignments } from './assignments.ts';
-import { NO_ENDPOINTS } from '../objects/endpoints.ts';
+import { NO_ENDPOINTS } from '../objects/endpoint-groups.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 import { type Topologies, declareTopologies, placesOf } from './places.ts';
 import type { HasProblems } from '../findings/problems.ts';

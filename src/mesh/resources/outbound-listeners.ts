@@ -14,7 +14,7 @@ import { claimsOf, isOfProxy } from '../../settle/outbound-claims.ts';
 import { resolveClaims } from '../../settle/outbound-conflicts.ts';
 import { clientOf, clientViewOf } from '../clients/lookups.ts';
 import { lookupFor } from './destinations.ts';
-import { NO_ENDPOINTS } from '../objects/endpoints.ts';
+import { NO_ENDPOINTS } from '../objects/endpoint-groups.ts';
 import { optionsOf } from '../inputs.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 import type { Scope } from '../clients/proxies.ts';

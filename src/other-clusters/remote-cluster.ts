@@ -1,19 +1,19 @@
 import { KubeConfig } from '@kubernetes/client-node';
-import type { Kind, KindName } from './api/kinds.ts';
-import type { ObjectSink } from './api/source.ts';
-import type { Clock } from './clock.ts';
-import type { RemoteSource, Trouble } from './clusters/connection.ts';
-import type { ClusterAccess } from './clusters/kubeconfig.ts';
-import { TOO_LARGE } from './kube/body.ts';
-import { type Budget, OVER_BUDGET } from './kube/budget.ts';
-import { KubeClient } from './kube/client.ts';
-import { ClusterReader, FOREIGN_RESPONSE } from './kube/cluster-reader.ts';
-import { PooledKubeConfig } from './kube/credentials.ts';
-import type { Log } from './kube/log.ts';
-import { Outages } from './kube/outages.ts';
-import { Pace } from './kube/pace.ts';
-import { meshConfigName } from './reconcilers/mesh-config/trust-domain.ts';
-import { version } from './version.ts';
+import type { Kind, KindName } from '../api/kinds.ts';
+import type { ObjectSink } from '../api/source.ts';
+import type { Clock } from '../clock.ts';
+import type { RemoteSource, Trouble } from '../clusters/connection.ts';
+import type { ClusterAccess } from '../clusters/kubeconfig.ts';
+import { TOO_LARGE } from '../kube/body.ts';
+import { type Budget, OVER_BUDGET } from '../kube/budget.ts';
+import { KubeClient } from '../kube/client.ts';
+import { ClusterReader, FOREIGN_RESPONSE } from '../kube/cluster-reader.ts';
+import { PooledKubeConfig } from '../kube/credentials.ts';
+import type { Log } from '../kube/log.ts';
+import { Outages } from '../kube/outages.ts';
+import { Pace } from '../kube/pace.ts';
+import { meshConfigName } from '../reconcilers/mesh-config/trust-domain.ts';
+import { version } from '../version.ts';
 
 /** How fast responses are read in the long run, and at once: a first list is not slowed down. */
 const BYTES_PER_SECOND = 4 * 1024 * 1024;

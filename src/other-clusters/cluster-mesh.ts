@@ -1,15 +1,17 @@
-import type { Clock } from './clock.ts';
-import { Clusters } from './clusters/clusters.ts';
-import { ClusterIds } from './clustermesh/cluster-ids.ts';
-import { ConfigDirectory } from './clustermesh/config-directory.ts';
-import type { MeshCluster } from './clustermesh/names.ts';
-import { deliveredKinds, type MeshSource, readMeshCluster } from './clustermesh/reader.ts';
-import { type ClusterReport, reportOf } from './debug/cluster-report.ts';
-import type { PeerAddress } from './debug/peer-address.ts';
-import type { Engine } from './engine/engine.ts';
-import type { EtcdAccess } from './etcd/access.ts';
-import type { Log } from './kube/log.ts';
-import { clusterMeshSource } from './model/cluster-mesh.ts';
+import type { Clock } from '../clock.ts';
+import { Clusters } from '../clusters/clusters.ts';
+import { type Refusal, printRefusal } from '../clusters/refusal.ts';
+import { ClusterIds } from '../clustermesh/cluster-ids.ts';
+import { ConfigDirectory } from '../clustermesh/config-directory.ts';
+import type { MeshCluster } from '../clustermesh/names.ts';
+import { deliveredKinds, type MeshSource, readMeshCluster } from '../clustermesh/reader.ts';
+import { type ClusterReport, refusedReport, reportOf } from '../debug/cluster-report.ts';
+import type { PeerAddress } from '../debug/peer-address.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { EtcdAccess } from '../etcd/access.ts';
+import type { Log } from '../kube/log.ts';
+import { clusterMeshSource } from '../model/cluster-mesh.ts';
+import type { FollowedClusters } from './followed-clusters.ts';
 
 export interface ClusterMeshOptions {
   /** Has a file for each other cluster. */
@@ -24,18 +26,9 @@ export interface ClusterMeshOptions {
   readonly signal: AbortSignal;
 }
 
-export interface ClusterMesh {
-  /** Resolves once every cluster was read, or had its time. */
-  readonly ready: Promise<void>;
-  /** What {@link ready} is waiting for, for people. */
-  waitingFor(): readonly string[];
-  reports(): readonly ClusterReport[];
+export interface ClusterMesh extends FollowedClusters {
   /** Of each cluster that knows the address. */
   identitiesOf(address: string): readonly PeerAddress[];
-  /** How often the first reading of a cluster took too long. */
-  syncTimeouts(): number;
-  /** Resolves once the signal has fired and nothing runs any more. */
-  end(): Promise<void>;
 }
 
 /** The other clusters of Cilium's ClusterMesh: their endpoints are of the global Services here. */
@@ -123,10 +116,8 @@ class Sources {
 
 function refusalsOf({ clusters, refusals }: ConfigDirectory): readonly string[] {
   return [
-    ...refusals.map(({ file, field, message }) => printRefusal(file, field, message)),
-    ...[...clusters].flatMap(([name, { refused }]) =>
-      refused === undefined ? [] : [printRefusal(name, refused.field, refused.message)],
-    ),
+    ...refusals.map((refusal) => refusalText(refusal.file, refusal)),
+    ...[...clusters].flatMap(([name, { refused }]) => (refused === undefined ? [] : [refusalText(name, refused)])),
   ];
 }
 
@@ -142,9 +133,9 @@ function reportsOf(
     const clusterMesh = details.get(status.id);
     return {
       ...reportOf(status),
-      ...{ id: clusterMeshSource(status.id), secretName: `${directory}/${status.id}`, kind: 'ClusterMesh' },
+      ...namesOf(directory, status.id),
       ...(clusterMesh && { clusterMesh }),
-      ...(refused && { refusals: [printRefusal(status.id, refused.field, refused.message)] }),
+      ...(refused && { refusals: [refusalText(status.id, refused)] }),
     };
   });
   const there = new Set(known.map(({ id }) => id));
@@ -153,13 +144,16 @@ function reportsOf(
   );
   return [
     ...known,
-    ...[...config.refusals, ...refusedOnly].map(({ file, field, message }): ClusterReport => ({
-      ...{ id: clusterMeshSource(file), secretName: `${directory}/${file}`, kind: 'ClusterMesh' },
-      ...{ syncStatus: 'closed', phase: 'refused', refusals: [printRefusal(file, field, message)] },
-    })),
+    ...[...config.refusals, ...refusedOnly].map((refusal) =>
+      refusedReport(namesOf(directory, refusal.file), [refusalText(refusal.file, refusal)]),
+    ),
   ];
 }
 
-function printRefusal(file: string, field: string, message: string): string {
-  return `File ${file}: ${field} ${message}`.replace(':  ', ': ');
+function namesOf(directory: string, file: string): Pick<ClusterReport, 'id' | 'secretName' | 'kind'> {
+  return { id: clusterMeshSource(file), secretName: `${directory}/${file}`, kind: 'ClusterMesh' };
+}
+
+function refusalText(file: string, refusal: Refusal): string {
+  return `File ${file}: ${printRefusal(refusal)}`;
 }

@@ -1,22 +1,24 @@
-import type { Kind, KindName } from './api/kinds.ts';
-import type { Clock } from './clock.ts';
-import { type ClusterStatus, Clusters } from './clusters/clusters.ts';
-import type { ClusterAccess, KubeconfigRules } from './clusters/kubeconfig.ts';
-import { Kubeconfigs } from './clusters/kubeconfigs.ts';
-import { type OwnedClusters, type OwnerRefusal, ownedClusters } from './clusters/owned-clusters.ts';
-import { printOwner } from './clusters/owner.ts';
-import { type ClusterReport, reportOf } from './debug/cluster-report.ts';
-import type { Engine } from './engine/engine.ts';
-import type { LeftOut } from './engine/namespace-filter.ts';
-import { Budget } from './kube/budget.ts';
-import type { KubeApi } from './kube/client.ts';
-import type { EventRecorder } from './kube/event-recorder.ts';
+import type { Kind, KindName } from '../api/kinds.ts';
+import type { Clock } from '../clock.ts';
+import { type ClusterStatus, Clusters } from '../clusters/clusters.ts';
+import type { ClusterAccess, KubeconfigRules } from '../clusters/kubeconfig.ts';
+import { Kubeconfigs } from '../clusters/kubeconfigs.ts';
+import { type OwnedClusters, type OwnerRefusal, ownedClusters } from '../clusters/owned-clusters.ts';
+import { printOwner } from '../clusters/owner.ts';
+import { printRefusal } from '../clusters/refusal.ts';
+import { type ClusterReport, refusedReport, reportOf } from '../debug/cluster-report.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { LeftOut } from '../engine/namespace-filter.ts';
+import { Budget } from '../kube/budget.ts';
+import type { KubeApi } from '../kube/client.ts';
+import type { EventRecorder } from '../kube/event-recorder.ts';
+import type { Log } from '../kube/log.ts';
+import type { Outages } from '../kube/outages.ts';
+import { followRemoteKubeconfigs } from './files.ts';
+import type { FollowedClusters } from './followed-clusters.ts';
 import type { KubeconfigEvents } from './kubeconfig-source.ts';
-import type { Log } from './kube/log.ts';
-import type { Outages } from './kube/outages.ts';
 import { readRemoteCluster, remoteKinds } from './remote-cluster.ts';
-import { followRemoteKubeconfigs } from './remote-kubeconfigs.ts';
-import { followRemoteSecrets } from './remote-secrets.ts';
+import { followRemoteSecrets } from './secrets.ts';
 
 export interface RemoteClustersOptions {
   /** Where their kubeconfigs are. */
@@ -47,18 +49,9 @@ export type KubeconfigPlace =
     }
   | { readonly kind: 'Files'; readonly directory: string };
 
-export interface RemoteClusters {
-  /** Resolves once every cluster was read, or had its time. */
-  readonly ready: Promise<void>;
-  /** What {@link ready} is waiting for, for people. */
-  waitingFor(): readonly string[];
-  reports(): readonly ClusterReport[];
-  /** How often the first reading of a cluster took too long. */
-  syncTimeouts(): number;
+export interface RemoteClusters extends FollowedClusters {
   /** Changes of what names clusters. */
   events(): KubeconfigEvents;
-  /** Resolves once the signal has fired and nothing runs any more. */
-  end(): Promise<void>;
 }
 
 /**
@@ -155,8 +148,8 @@ class Choice {
     for (const refusal of this.refusals) {
       const key = keyOf(refusal);
       if (before.has(key)) continue;
-      const { owner, cluster, field, message } = refusal;
-      const problem = `${field} ${message}`.trimStart();
+      const { owner, cluster } = refusal;
+      const problem = printRefusal(refusal);
       if (owner.kind === 'Secret')
         log.warn('Secret of a remote cluster refused', { secret: printOwner(owner), problem });
       else log.warn('File with a kubeconfig refused', { file: printOwner(owner), cluster, problem });
@@ -174,7 +167,7 @@ function reportsOf(
   leftOutOf: (id: string) => LeftOut | undefined,
 ): readonly ClusterReport[] {
   const byCluster = Map.groupBy(refusals, ({ cluster = '' }) => cluster);
-  const textsOf = (id: string): string[] => (byCluster.get(id) ?? []).map(printRefusal);
+  const textsOf = (id: string): string[] => (byCluster.get(id) ?? []).map(refusalText);
   const known = statuses.map((status): ClusterReport => {
     const texts = textsOf(status.id);
     const leftOut = leftOutOf(status.id);
@@ -185,21 +178,17 @@ function reportsOf(
     };
   });
   const there = new Set(statuses.map(({ id }) => id));
-  const refused = [...byCluster].flatMap(([id, [first]]): ClusterReport[] =>
+  const refused = [...byCluster].flatMap(([id, [first]]) =>
     there.has(id) || first === undefined
       ? []
-      : [
-          {
-            ...{ id, secretName: printOwner(first.owner), syncStatus: 'closed', kind: 'Kubernetes' },
-            ...{ phase: 'refused', refusals: textsOf(id) },
-          },
-        ],
+      : [refusedReport({ id, secretName: printOwner(first.owner), kind: 'Kubernetes' }, textsOf(id))],
   );
   return [...known, ...refused];
 }
 
-function printRefusal({ owner, field, message }: OwnerRefusal): string {
-  return `${owner.kind} ${printOwner(owner)}: ${field} ${message}`.replace(':  ', ': ');
+function refusalText(refusal: OwnerRefusal): string {
+  const { owner } = refusal;
+  return `${owner.kind} ${printOwner(owner)}: ${printRefusal(refusal)}`;
 }
 
 function keyOf({ owner, cluster = '', field, message }: OwnerRefusal): string {

@@ -1,29 +1,20 @@
-import { kindsToRead } from './api/kinds.ts';
-import type { Clock } from './clock.ts';
+import { kindsToRead } from '../api/kinds.ts';
+import type { Clock } from '../clock.ts';
+import type { Config } from '../config/config.ts';
+import type { PeerAddress } from '../debug/peer-address.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { Log } from '../kube/log.ts';
 import { followClusterMesh } from './cluster-mesh.ts';
-import type { Config } from './config/config.ts';
-import type { ClusterReport } from './debug/cluster-report.ts';
-import type { PeerAddress } from './debug/peer-address.ts';
-import type { Engine } from './engine/engine.ts';
-import type { Log } from './kube/log.ts';
+import type { FollowedClusters } from './followed-clusters.ts';
 import type { KubeconfigEvents } from './kubeconfig-source.ts';
 import { type KubeconfigPlace, followRemoteClusters } from './remote-clusters.ts';
 
 /** All clusters that objects come from, except the own one. */
-export interface OtherClusters {
-  /** Resolves once every cluster was read, or had its time. */
-  readonly ready: Promise<void>;
-  /** What {@link ready} is waiting for, for people. */
-  waitingFor(): readonly string[];
-  reports(): readonly ClusterReport[];
+export interface OtherClusters extends FollowedClusters {
   /** Who has an address, as far as clusters of a ClusterMesh say. */
   identitiesOf(address: string): readonly PeerAddress[];
-  /** How often the first reading of a cluster took too long. */
-  syncTimeouts(): number;
   /** Changes of kubeconfigs. */
   events(): KubeconfigEvents;
-  /** Resolves once the signal has fired and nothing runs any more. */
-  end(): Promise<void>;
 }
 
 /** @param from where kubeconfigs are; undefined: there are none. */

@@ -1,14 +1,14 @@
-import type { Secret } from './api/core.ts';
-import { isObject, type Json, textOf } from './api/json.ts';
-import type { KubernetesObject } from './api/object.ts';
-import { deepEqual } from './cache/equal.ts';
-import type { Clock } from './clock.ts';
-import type { Kubeconfigs, OwnerContent } from './clusters/kubeconfigs.ts';
-import type { Owner } from './clusters/owner.ts';
-import type { KubeApi } from './kube/client.ts';
-import { Informer } from './kube/informer.ts';
-import type { Log } from './kube/log.ts';
-import type { Outages } from './kube/outages.ts';
+import type { Secret } from '../api/core.ts';
+import { isObject, type Json, textOf } from '../api/json.ts';
+import type { KubernetesObject } from '../api/object.ts';
+import { deepEqual } from '../cache/equal.ts';
+import type { Clock } from '../clock.ts';
+import type { Kubeconfigs, OwnerContent } from '../clusters/kubeconfigs.ts';
+import type { Owner } from '../clusters/owner.ts';
+import type { KubeApi } from '../kube/client.ts';
+import { Informer } from '../kube/informer.ts';
+import type { Log } from '../kube/log.ts';
+import type { Outages } from '../kube/outages.ts';
 import type { KubeconfigSource } from './kubeconfig-source.ts';
 
 export interface RemoteSecretsOptions {

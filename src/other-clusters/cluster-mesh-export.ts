@@ -1,14 +1,14 @@
-import type { Clock } from './clock.ts';
-import { EtcdStore } from './clustermesh/etcd-store.ts';
-import { Exporter } from './clustermesh/exporter.ts';
-import { failureOf, printFailure } from './clustermesh/advice.ts';
-import type { WriterStatus } from './clustermesh/key-writer.ts';
-import type { MeshCluster } from './clustermesh/names.ts';
-import type { ExportReport } from './debug/cluster-report.ts';
-import type { Committer } from './engine/committer.ts';
-import { EtcdError } from './etcd/error.ts';
-import type { Mesh } from './mesh.ts';
-import type { Log } from './kube/log.ts';
+import type { Clock } from '../clock.ts';
+import { EtcdStore } from '../clustermesh/etcd-store.ts';
+import { Exporter } from '../clustermesh/exporter.ts';
+import { failureOf, printFailure } from '../clustermesh/advice.ts';
+import type { WriterStatus } from '../clustermesh/key-writer.ts';
+import type { MeshCluster } from '../clustermesh/names.ts';
+import type { ExportReport } from '../debug/cluster-report.ts';
+import type { Committer } from '../engine/committer.ts';
+import { EtcdError } from '../etcd/error.ts';
+import type { Mesh } from '../mesh.ts';
+import type { Log } from '../kube/log.ts';
 
 export interface ClusterMeshExportOptions {
   readonly mesh: Pick<Mesh, 'globalServices' | 'onGlobalServices'>;

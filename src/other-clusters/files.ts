@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { LONGEST_KUBECONFIG } from './clusters/kubeconfig.ts';
-import type { Kubeconfigs, OwnerContent } from './clusters/kubeconfigs.ts';
-import { MOST_CLUSTERS } from './clusters/owned-clusters.ts';
-import { type FileText, type FolderContent, followFolder } from './directory/folder.ts';
+import { LONGEST_KUBECONFIG } from '../clusters/kubeconfig.ts';
+import type { Kubeconfigs, OwnerContent } from '../clusters/kubeconfigs.ts';
+import { MOST_CLUSTERS } from '../clusters/owned-clusters.ts';
+import { type FileText, type FolderContent, followFolder } from '../directory/folder.ts';
 import type { KubeconfigSource } from './kubeconfig-source.ts';
 
 export interface RemoteKubeconfigsOptions {
