@@ -212,6 +212,6 @@ withPeers(['etcd'], 'an exporter to a real etcd', () => {
     await writeFile(file, 'endpoints: 7');
     await expect(store.connect(once)).rejects.toThrow(`${file} endpoints is not a list`);
     await configFile(await etcd.access('admin-home'));
-    (await store.connect(once)).close();
+    await (await store.connect(once)).close();
   });
 });
