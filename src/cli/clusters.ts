@@ -65,12 +65,15 @@ function troublesOf({ trouble, refusals = [], leftOut, clusterMeshExport }: Clus
   ];
 }
 
-function printExport({ phase, endpoint = '', keys, pending, refused, refusedInAll, trouble }: ExportReport) {
+function printExport({ phase, endpoint = '', keys, pending, refused, refusedInAll, unlisted, trouble }: ExportReport) {
   if (trouble !== undefined) return [`ClusterMesh export: ${trouble.reason}, since ${trouble.since}`];
   if (phase !== 'writing' && phase !== 'written') return [];
   const [first] = refused;
   return [
     `ClusterMesh export: ${keys} keys are in ${endpoint}${pending === 0 ? '' : `, ${pending} are still to be written`}`,
+    ...(unlisted === undefined
+      ? []
+      : [`ClusterMesh export: stale keys stay until their lease ends, because etcd does not list them: ${unlisted}`]),
     ...(first === undefined
       ? []
       : [`ClusterMesh export: etcd refuses ${refusedInAll} keys; the first is ${first.key}: ${first.reason}`]),

@@ -41,9 +41,8 @@ export class EtcdStore implements LeasedStore {
   async connect({ signal }: { readonly signal: AbortSignal }): Promise<LeasedConnection> {
     const { file, clock, random } = this.#options;
     const connection = await connectEtcd({ access: await accessIn(file), clock, random }, { signal });
-    // It ends with the connection.
-    void this.#leases.run(connection, { signal });
-    return connected(connection, this.#leases, signal);
+    const keeping = this.#leases.run(connection, { signal });
+    return connected(connection, this.#leases, keeping, signal);
   }
 }
 
@@ -56,7 +55,12 @@ async function accessIn(file: string): Promise<EtcdAccess> {
   throw new Error(`${file} ${printRefusal(read.refused)}`);
 }
 
-function connected(connection: EtcdConnection, leases: Leases, signal: AbortSignal): LeasedConnection {
+function connected(
+  connection: EtcdConnection,
+  leases: Leases,
+  keeping: Promise<void>,
+  signal: AbortSignal,
+): LeasedConnection {
   return {
     endpoint: connection.endpoint,
     ended: connection.ended,
@@ -92,6 +96,9 @@ function connected(connection: EtcdConnection, leases: Leases, signal: AbortSign
       if (!isAll) throw new Error(`${prefix} has more than ${MOST_KEYS} keys, or ${MOST_BYTES_OF_KEYS} bytes of them`);
       return found;
     },
-    close: () => connection.close(),
+    close() {
+      connection.close();
+      return keeping;
+    },
   };
 }

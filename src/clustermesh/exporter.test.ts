@@ -58,7 +58,7 @@ class FakeStore implements LeasedStore {
           key.startsWith(prefix) ? [{ key, valueHash: contentHash(value), isOurs }] : [],
         );
       },
-      close: () => fail('closed'),
+      close: () => Promise.resolve(fail('closed')),
     });
   }
 
@@ -276,7 +276,7 @@ describe('trouble', () => {
     store.reachable = false;
     lead();
     await clock.settle();
-    expect(exporter.status()).toMatchObject({ isWhole: false, failure: { reason: 'nobody answers' } });
+    expect(exporter.status()).toMatchObject({ isWhole: false, failure: { error: { message: 'nobody answers' } } });
     await clock.advance(3_000);
     store.reachable = true;
     await clock.advance(60_000);
@@ -290,7 +290,7 @@ describe('trouble', () => {
     store.asked();
     store.connection?.fail('broken');
     await set('b', undefined);
-    expect(exporter.status()).toMatchObject({ failure: { reason: 'broken' } });
+    expect(exporter.status()).toMatchObject({ failure: { error: { message: 'broken' } } });
     await clock.advance(1_000);
     expect(store.asked()).toEqual([`delete ${SERVICES}shop/b`]);
   });
@@ -381,19 +381,31 @@ describe('trouble', () => {
     store.keys.delete(`${SERVICES}shop/a`);
     store.keys.set(`${SERVICES}shop/b`, { value: 'else', isOurs: false });
     store.keys.set(`${SERVICES}shop/x`, { value: '{}', isOurs: false });
+    const [canary] = CANARIES;
+    store.keys.delete(canary!);
+    store.keys.delete(CONFIG);
     await clock.advance(300_000);
     expect(
       store
         .asked()
         .filter((line) => !line.endsWith(HEARTBEAT))
         .sort(),
-    ).toEqual([`delete ${SERVICES}shop/x`, `put ${SERVICES}shop/a`, `put ${SERVICES}shop/b`]);
+    ).toEqual(
+      [
+        `delete ${SERVICES}shop/x`,
+        ...[`${SERVICES}shop/a`, `${SERVICES}shop/b`, canary, CONFIG].map((key) => `put ${key}`),
+      ].sort(),
+    );
   });
 
-  test('with listing does not keep keys from being written', async () => {
+  test('with listing does not keep keys from being written, and is said until it is over', async () => {
     store.failing.set(SERVICES, new Error('permission denied'));
     await started();
     expect(store.keys.size).toBe(8);
+    expect(exporter.status()?.unlisted?.message).toBe('permission denied');
+    store.failing.clear();
+    await clock.advance(300_000);
+    expect(exporter.status()?.unlisted).toBeUndefined();
   });
 });
 

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import type { GlobalService } from '../model/global-service.ts';
 import { encodeClusterConfig } from './cluster-config.ts';
 import { KeyWriter, type KeyWriterOptions, type WantedKeys, type WriterStatus } from './key-writer.ts';
-import { canaryKey, clusterConfigKey, HEARTBEAT, prefixOf, type StoredKind } from './keys.ts';
+import { canaryKey, canaryPrefix, clusterConfigKey, HEARTBEAT, prefixOf, type StoredKind } from './keys.ts';
 import type { MeshCluster } from './names.ts';
 import { encodeService } from './service-value.ts';
 
@@ -47,7 +47,10 @@ export class Exporter {
   /** Writes until the signal fires; never rejects. */
   async lead(signal: AbortSignal): Promise<void> {
     setMaxListeners(0, signal);
-    await Promise.race([this.#options.known, new Promise((resolve) => signal.addEventListener('abort', resolve))]);
+    await Promise.race([
+      this.#options.known,
+      new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true })),
+    ]);
     if (signal.aborted) return;
     const { clock } = this.#options;
     const keys = new ExportedKeys(this.#options);
@@ -84,7 +87,7 @@ class ExportedKeys implements WantedKeys {
     this.#services = services;
     this.#clock = clock;
     this.#prefix = prefixOf('services', 'state', own.name);
-    this.prefixes = [this.#prefix];
+    this.prefixes = [this.#prefix, canaryPrefix(own.name)];
     this.#canaries = new Set(awaited.map((kind) => canaryKey(kind, 'state', own.name)));
     this.#since = clock.date().toISOString();
   }

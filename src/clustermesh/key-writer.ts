@@ -35,7 +35,8 @@ export interface LeasedConnection {
   put(key: string, value: string): Promise<void>;
   delete(key: string): Promise<void>;
   list(prefix: string): Promise<readonly StoredKey[]>;
-  close(): void;
+  /** Resolves once nothing of it runs any more. */
+  close(): Promise<void>;
 }
 
 export interface StoredKey {
@@ -67,8 +68,10 @@ export interface WriterStatus {
   readonly pending: number;
   /** Keys that the store does not take, and why. */
   readonly refused: ReadonlyMap<string, string>;
+  /** Why what others have made of the keys is not known: what is stale stays until its lease ends. */
+  readonly unlisted?: Error;
   /** Why there is no connection. */
-  readonly failure?: { readonly reason: string; readonly since: Date };
+  readonly failure?: { readonly error: Error; readonly since: Date };
 }
 
 /** Writes at a time. */
@@ -105,6 +108,7 @@ export class KeyWriter {
   #connection: LeasedConnection | undefined;
   #failure: WriterStatus['failure'];
   #isWhole = false;
+  #unlisted: Error | undefined;
 
   constructor(options: KeyWriterOptions) {
     this.#options = options;
@@ -123,20 +127,20 @@ export class KeyWriter {
     const backoff = new Backoff({ base: FIRST_DELAY, cap: LONGEST_DELAY, random });
     while (!signal.aborted) {
       const began = clock.now();
-      let reason: string;
+      let failure: Error;
       try {
         const connection = await this.#store.connect({ signal });
         this.#connection = connection;
         this.#failure = undefined;
         onState();
         await this.#work(connection, signal);
-        reason = connection.failure?.message ?? 'closed';
+        failure = connection.failure ?? new Error('closed');
       } catch (error) {
-        reason = error instanceof Error ? error.message : String(error);
+        failure = errorOf(error);
       }
       this.#connection = undefined;
       if (signal.aborted) break;
-      this.#failure = { reason, since: this.#failure?.since ?? clock.date() };
+      this.#failure = { error: failure, since: this.#failure?.since ?? clock.date() };
       onState();
       if (clock.now() - began >= WORKS_AFTER) backoff.reset();
       await sleep(clock, backoff.next(), { signal });
@@ -151,6 +155,7 @@ export class KeyWriter {
       keys: [...this.#stored.values()].filter((hash) => hash !== UNKNOWN).length,
       pending: this.#due.size + this.#lastDue.size + this.#writing.size,
       refused: new Map(Array.from(this.#refused, ([key, { reason }]) => [key, reason])),
+      ...(this.#unlisted && { unlisted: this.#unlisted }),
       ...(this.#failure && { failure: this.#failure }),
     };
   }
@@ -171,20 +176,23 @@ export class KeyWriter {
       ...Array.from({ length: AT_ONCE }, () => this.#writeAll(connection, ending.signal)),
     ]);
     signal.removeEventListener('abort', end);
-    connection.close();
+    await connection.close();
   }
 
   async #lookAgain(connection: LeasedConnection, signal: AbortSignal): Promise<void> {
     for (;;) {
       await sleep(this.#options.clock, LOOK_EVERY, { signal });
       if (signal.aborted) return;
+      // What a look does not find out is written again.
+      for (const key of this.#stored.keys()) if (!this.#isListed(key)) this.#stored.set(key, UNKNOWN);
       await this.#look(connection);
     }
   }
 
   /** What is there but not wanted, or not ours any more, becomes due, and so does all that is not known to be there. */
   async #look(connection: LeasedConnection): Promise<void> {
-    const { wanted } = this.#options;
+    const { wanted, onState } = this.#options;
+    const before = this.#unlisted?.message;
     try {
       for (const prefix of wanted.prefixes) {
         const found = new Map((await connection.list(prefix)).map((entry) => [entry.key, entry]));
@@ -193,11 +201,17 @@ export class KeyWriter {
         for (const [key, { valueHash, isOurs }] of found)
           if (!this.#writing.has(key)) this.#stored.set(key, isOurs ? valueHash : UNKNOWN);
       }
-    } catch {
-      // Either the connection says why, or whoever may write may not list: what is stale goes with its lease.
+      this.#unlisted = undefined;
+    } catch (error) {
+      if (connection.failure === undefined) this.#unlisted = errorOf(error);
     }
+    if (this.#unlisted?.message !== before) onState();
     this.changed(wanted.keys());
     this.changed(this.#stored.keys());
+  }
+
+  #isListed(key: string): boolean {
+    return this.#options.wanted.prefixes.some((prefix) => key.startsWith(prefix));
   }
 
   #lost(keys: readonly string[]): void {
@@ -274,7 +288,7 @@ export class KeyWriter {
     const former = this.#refused.get(key);
     former?.cancel();
     const backoff = former?.backoff ?? new Backoff({ base: FIRST_DELAY, cap: LONGEST_DELAY, random });
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorOf(error).message;
     const cancel = clock.after(backoff.next(), () => this.changed([key]));
     this.#refused.set(key, { reason, backoff, cancel });
     if (former?.reason !== reason && this.#isNamed(key)) onState();
@@ -303,4 +317,8 @@ interface Refusal {
   readonly reason: string;
   readonly backoff: Backoff;
   readonly cancel: () => void;
+}
+
+function errorOf(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
 }

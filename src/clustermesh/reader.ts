@@ -157,7 +157,7 @@ class MeshReader {
   trouble(): Trouble | undefined {
     const session = this.#session;
     if (session === undefined) {
-      if (this.#lastFailure === undefined) return undefined;
+      if (this.#lastFailure === undefined) return { reason: 'connects to its etcd', since: this.#lostAt };
       return { reason: printFailure(this.#lastFailure), since: this.#lostAt };
     }
     const troubles = [...session.troubles(), ...this.#doubts()];

@@ -109,6 +109,13 @@ test('what was not read is counted', () => {
   ]);
 });
 
+test('a file that has another cluster does not take one from the file that has it', () => {
+  const b = file('/b', 'west', kubeconfig('https://b'));
+  const first = ownedClusters([file('/a', 'east', kubeconfig('https://a')), b], 'home');
+  const after = ownedClusters([file('/a', 'west', kubeconfig('https://a')), b], 'home', first.clusters);
+  expect([...after.clusters.values()].map(({ id, owner }) => [id, printOwner(owner)])).toEqual([['west', '/b']]);
+});
+
 test('of two files with one cluster, the one that has it keeps it; at first it is that which comes first by name', () => {
   const a = file('/a', 'east', kubeconfig('https://a'));
   const b = file('/b', 'east', kubeconfig('https://b'));

@@ -53,13 +53,19 @@ export function ownedClusters(
   const clusters = new Map<string, OwnedCluster>();
   const refusals: OwnerRefusal[] = [];
   let reachable = 0;
+  const kubeconfigsOf = new Map(owned.map(({ owner, kubeconfigs }) => [ownerKey(owner), kubeconfigs]));
+  /** The file that had the cluster before, and still names it. */
+  const keeperOf = (id: string): Owner | undefined => {
+    const keeper = former.get(id)?.owner;
+    return keeper?.kind === 'File' && kubeconfigsOf.get(ownerKey(keeper))?.has(id) === true ? keeper : undefined;
+  };
   for (const { owner, kubeconfigs, ignored } of [...owned].sort(byPreference(former))) {
     for (const [id, content] of kubeconfigs) {
       const refuse = (message: string, field = ''): void => {
         const cluster = id === '' ? {} : { cluster: id };
         refusals.push({ owner, ...cluster, field: fieldOf(owner, id, field), message });
       };
-      const holder = clusters.get(id);
+      const holder = clusters.get(id)?.owner ?? keeperOf(id);
       if (id === '') refuse('refused' in content ? content.refused.message : 'names no cluster', refusedField(content));
       else if (!ID.test(id))
         refuse(
@@ -67,9 +73,9 @@ export function ownedClusters(
         );
       else if (id === ownCluster)
         refuse('is the cluster of this control plane, which needs no kubeconfig; it is ignored');
-      else if (holder !== undefined) {
+      else if (holder !== undefined && ownerKey(holder) !== ownerKey(owner)) {
         const what = owner.kind === 'Secret' ? 'the older Secret' : 'the file';
-        refuse(`is ignored: ${what} ${printOwner(holder.owner)} has this cluster; delete one of them`);
+        refuse(`is ignored: ${what} ${printOwner(holder)} has this cluster; delete one of them`);
       } else if ('refused' in content) {
         clusters.set(id, { id, owner });
         refuse(content.refused.message, content.refused.field);

@@ -45,6 +45,8 @@ export interface ExportReport {
   /** Keys that the etcd does not take, and why; the first few. */
   readonly refused: readonly { readonly key: string; readonly reason: string }[];
   readonly refusedInAll: number;
+  /** Why it is not known what else is there: what is stale stays until its lease ends. */
+  readonly unlisted?: string;
   /** Why there is no connection. */
   readonly trouble?: { readonly reason: string; readonly since: string };
 }

@@ -41,6 +41,11 @@ export function targetsOf({ endpoints, hostAliases = {} }: EtcdAccess): readonly
       throw new EtcdError('Misconfigured', `endpoint ${JSON.stringify(endpoint)} is not of the form https://host:port`);
     const host = shown.replace(/^\[(.*)\]$/, '$1');
     const addresses = Object.hasOwn(hostAliases, host) ? (hostAliases[host] ?? []) : [host];
+    if (addresses.length === 0)
+      throw new EtcdError(
+        'Misconfigured',
+        `endpoint ${JSON.stringify(endpoint)}: its host has no address in hostAliases`,
+      );
     return addresses.map((address) => ({
       endpoint: address === host ? endpoint : `${endpoint} (${address})`,
       address: addressOf(address, port),

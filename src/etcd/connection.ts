@@ -27,6 +27,8 @@ export interface EtcdOptions {
 /** As Cilium's clients have it. */
 const KEEP_ALIVE = { time: 15_000, timeout: 25_000 };
 const PATIENCE = 10_000;
+/** For all members together. Milliseconds. */
+const PATIENCE_IN_ALL = 60_000;
 
 /**
  * Bytes of a message that is read. etcd itself takes requests of up to 1.5 MiB, so this is two values of that size; of
@@ -43,6 +45,7 @@ export async function connectEtcd(
   { signal }: { readonly signal: AbortSignal },
 ): Promise<EtcdConnection> {
   let last: EtcdError | undefined;
+  const until = options.clock.now() + PATIENCE_IN_ALL;
   for (const target of shuffled(targetsOf(options.access), options.random)) {
     try {
       return await connectTo(target, options, signal);
@@ -50,6 +53,7 @@ export async function connectEtcd(
       if (signal.aborted) throw closed();
       const { reason, message } = errorOf(cause);
       last = new EtcdError(reason, `${target.endpoint}: ${message}`, cause);
+      if (options.clock.now() >= until) break;
     }
   }
   throw last ?? closed();

@@ -88,9 +88,12 @@ export class Leases {
   async run(connection: EtcdConnection, { signal }: { readonly signal: AbortSignal }): Promise<void> {
     const { clock, random } = this.#options;
     const backoff = new Backoff({ base: FIRST_DELAY, cap: LONGEST_DELAY, random });
+    const ended = new AbortController();
+    void connection.ended.then(() => ended.abort());
     while (!signal.aborted && connection.failure === undefined) {
       await this.#keepAlive(connection, signal, () => backoff.reset());
-      if (connection.failure === undefined) await sleep(clock, backoff.next(), { signal });
+      if (connection.failure === undefined)
+        await sleep(clock, backoff.next(), { signal: AbortSignal.any([signal, ended.signal]) });
     }
   }
 

@@ -1,5 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
+import type { KubernetesObject } from '../api/object.ts';
 import { Budget, sizeOf } from './budget.ts';
+import { Told } from './told.ts';
 import { InformerLab } from './testing/informer-lab.ts';
 
 const labs: InformerLab[] = [];
@@ -75,4 +77,21 @@ test('several have a budget together, and each has its own', async () => {
   await one.it.stop();
   await other.it.clock.advance(61_000);
   expect(Object.keys(other.it.served())).toEqual(['a', 'b', 'c']);
+});
+
+test('what does not fit is told to nobody', () => {
+  const object = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' } };
+  const told: string[] = [];
+  const sink = {
+    replace: (objects: readonly KubernetesObject[]) => told.push(...objects.map(({ metadata }) => metadata.name)),
+    upsert: () => undefined,
+    delete: () => undefined,
+  };
+  const shape = { trim: () => object, same: () => true };
+  const it = new Told({ sink, shape, ration: new Budget({ most: sizeOf(object) }).ration() });
+  const two = new Map(['a', 'b'].map((name) => [name, { ...object, metadata: { name } }]));
+  expect(() => it.swap(two)).toThrow('there are more objects than fit');
+  expect([told, it.all.size]).toEqual([[], 0]);
+  it.swap(new Map([['a', object]]));
+  expect(told).toEqual(['a']);
 });

@@ -73,7 +73,7 @@ export class Told {
     this.options.ration?.set(0);
   }
 
-  /** These are all that there are. */
+  /** These are all that there are. Throws, and tells nobody, if they do not fit. */
   swap(found: Map<string, KubernetesObject>): void {
     const { sink, ration } = this.options;
     const newer = new Map<string, KubernetesObject>();
@@ -86,14 +86,15 @@ export class Told {
       found.set(key, before);
       if (sink.touched !== undefined) newer.set(key, object);
     }
+    if (ration !== undefined) {
+      let bytes = 0;
+      for (const object of found.values()) bytes += this.size(object);
+      ration.set(bytes);
+      this.bytes = bytes;
+    }
     deliver(() => sink.replace([...found.values()]));
     this.told = found;
     this.newer = newer;
-    if (ration !== undefined) {
-      this.bytes = 0;
-      for (const object of found.values()) this.bytes += this.size(object);
-      ration.set(this.bytes);
-    }
     deliver(() => touched.forEach((object) => sink.touched?.(object)));
   }
 

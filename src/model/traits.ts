@@ -106,7 +106,7 @@ export function listenerTraitsKey({ http10, idleTimeout, outboundExactBalance }:
 
 /** The traits that what a sidecar itself serves depends on. */
 export function inboundTraits({ clientCertificate: _, ...traits }: Traits): Traits {
-  return { ...traits, shortNames: true, cluster: '', dnsCapture: false, httpProxyPort: 0, outboundExactBalance: false };
+  return { ...traits, shortNames: true, dnsCapture: false, httpProxyPort: 0, outboundExactBalance: false };
 }
 
 /** The traits that what a router gets for Gateways depends on. */
@@ -115,7 +115,6 @@ export function gatewayTraits({ clientCertificate: _, serverCertificate: __, ...
     ...traits,
     interception: 'REDIRECT',
     shortNames: true,
-    cluster: '',
     dnsCapture: false,
     httpProxyPort: 0,
     inboundExactBalance: false,

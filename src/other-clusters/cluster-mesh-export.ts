@@ -1,10 +1,12 @@
 import type { Clock } from '../clock.ts';
 import { EtcdStore } from '../clustermesh/etcd-store.ts';
 import { Exporter } from '../clustermesh/exporter.ts';
+import { failureOf, printFailure } from '../clustermesh/advice.ts';
 import type { WriterStatus } from '../clustermesh/key-writer.ts';
 import type { MeshCluster } from '../clustermesh/names.ts';
 import type { ExportReport } from '../debug/cluster-report.ts';
 import type { Committer } from '../engine/committer.ts';
+import { EtcdError } from '../etcd/error.ts';
 import type { Mesh } from '../mesh.ts';
 import type { Log } from '../kube/log.ts';
 
@@ -63,16 +65,21 @@ export function exportToClusterMesh(options: ClusterMeshExportOptions): ClusterM
 
 function reportOf(file: string, status: WriterStatus | undefined): ExportReport {
   if (status === undefined) return { file, phase: 'standby', keys: 0, pending: 0, refused: [], refusedInAll: 0 };
-  const { endpoint, isWhole, keys, pending, refused, failure } = status;
-  const written = isWhole ? 'written' : 'writing';
+  const { endpoint, isWhole, keys, pending, refused, unlisted, failure } = status;
+  const written = isWhole && pending === 0 ? 'written' : 'writing';
   return {
     ...{ file, phase: endpoint === undefined ? 'connecting' : written },
     ...(endpoint !== undefined && { endpoint }),
     ...{ keys, pending },
     refused: Array.from(refused, ([key, reason]) => ({ key, reason })).slice(0, MOST_NAMED),
     refusedInAll: refused.size,
-    ...(failure && { trouble: { reason: failure.reason, since: failure.since.toISOString() } }),
+    ...(unlisted && { unlisted: reasonOf(unlisted) }),
+    ...(failure && { trouble: { reason: reasonOf(failure.error), since: failure.since.toISOString() } }),
   };
+}
+
+function reasonOf(error: Error): string {
+  return error instanceof EtcdError ? printFailure(failureOf(error)) : error.message;
 }
 
 interface State {
@@ -81,16 +88,22 @@ interface State {
   readonly fields: object;
 }
 
-function stateOf({ phase, endpoint, refused, trouble }: ExportReport): State | undefined {
+function stateOf({ file, phase, endpoint, refused, unlisted, trouble }: ExportReport): State | undefined {
   if (trouble !== undefined)
     return {
       isFine: false,
       message: 'Global services cannot be written for other clusters: etcd cannot be used',
-      fields: { reason: trouble.reason },
+      fields: { file, reason: trouble.reason },
+    };
+  if (unlisted !== undefined)
+    return {
+      isFine: false,
+      message: 'Global services in etcd cannot be listed: stale ones stay until their lease ends',
+      fields: { file, endpoint, reason: unlisted },
     };
   if (refused.length > 0) {
     const keys = refused.map(({ key, reason }) => `${key}: ${reason}`);
-    return { isFine: false, message: 'etcd does not take global services', fields: { endpoint, keys } };
+    return { isFine: false, message: 'etcd refuses keys of global services', fields: { endpoint, keys } };
   }
   return phase === 'written'
     ? { isFine: true, message: 'Global services are written for other clusters', fields: { endpoint } }

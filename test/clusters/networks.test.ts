@@ -33,6 +33,34 @@ const db = (endpoints: readonly Endpoint[]): KubernetesObject =>
     },
   }) as KubernetesObject;
 
+/** The same as a Service. @param networks that the Pods name, by address. */
+const dbOfPods = (networks: Readonly<Record<string, string>>): KubernetesObject[] =>
+  readObjects(`
+apiVersion: v1
+kind: Service
+metadata: { namespace: shop, name: db }
+spec: { clusterIP: 10.0.0.1, ports: [{ name: tcp, port: 9000 }] }
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: { namespace: shop, name: db-1, labels: { kubernetes.io/service-name: db } }
+addressType: IPv4
+ports: [{ name: tcp, port: 9000 }]
+endpoints:
+${Object.keys(networks)
+  .map((ip) => `- { addresses: [${ip}], targetRef: { kind: Pod, namespace: shop, name: db-${ip} } }`)
+  .join('\n')}
+${Object.entries(networks)
+  .map(
+    ([ip, network]) => `---
+apiVersion: v1
+kind: Pod
+metadata: { namespace: shop, name: db-${ip}, labels: { security.istio.io/tlsMode: istio, topology.istio.io/network: "${network}" } }
+status: { podIP: ${ip}, phase: Running, conditions: [{ type: Ready, status: "True" }] }`,
+  )
+  .join('\n')}
+`);
+
 const gateway = (name: string, network: string, addresses: readonly string[], port?: number): KubernetesObject =>
   ({
     apiVersion: 'v1',
@@ -331,7 +359,7 @@ networks:
     endpoints: [{ fromCidr: 10.2.0.0/16 }]
     gateways: [{ address: 192.0.2.1, port: 443 }]
 `),
-      db([{ address: '10.1.0.7' }, { address: '10.2.0.7' }, { address: '10.2.0.8', network: 'c' }]),
+      ...dbOfPods({ '10.1.0.7': '', '10.2.0.7': '', '10.2.0.8': 'c' }),
     ],
     'a',
   );
@@ -391,7 +419,7 @@ test('a mistake in MeshNetworks is reported with its field, and the last valid t
   const good = meshNetworks(
     'networks: { b: { endpoints: [{ fromCidr: 10.2.0.0/16 }], gateways: [{ address: 192.0.2.1 }] } }',
   );
-  const mesh = meshWith([good, db([{ address: '10.2.0.7' }])], 'a');
+  const mesh = meshWith([good, ...dbOfPods({ '10.2.0.7': '' })], 'a');
   mesh.commit([mesh.mesh.inputs.lastGood.write(`${OWN}/istio-system/istio`, good as never)]);
   mesh.apply([meshNetworks('networks: { b: { endpoints: [{ fromCidr: 10.2.0.0/160 }] } }')]);
   expect(seen(mesh, 'a')).toEqual(['192.0.2.1:15443 1']);

@@ -2,11 +2,16 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Snapshot } from '../../src/snapshot.ts';
 import { bytesOf } from '../../src/ads/wire/bytes-of.ts';
+import { kindOf, kinds } from '../../src/api/kinds.ts';
 import { NAME_TABLE } from '../../src/model/named-host.ts';
+import { remoteKinds } from '../../src/other-clusters/remote-cluster.ts';
 import { type EnvoyNode, TestMesh, connectedProxy, readObjects } from '../harness/mesh.ts';
 import { readNameTable } from '../harness/names.ts';
 import { differences } from './difference.ts';
 import { type Tree, normalise, recorded } from './normalise.ts';
+
+/** What is read of another cluster. */
+const remote = new Set(remoteKinds(kinds));
 
 const root = join(import.meta.dirname, 'cases');
 
@@ -24,7 +29,16 @@ export interface Verdict {
 
 export function runCase(name: string): Verdict {
   const directory = join(root, name);
-  const mesh = new TestMesh({ oracle: false, mesh: { assumesCredentials: true } });
+  const multiclusterServices = name.startsWith('multicluster-services/');
+  const mesh = new TestMesh({ oracle: false, mesh: { assumesCredentials: true, multiclusterServices } });
+  for (const cluster of otherClustersOf(directory)) {
+    mesh.commit([mesh.mesh.inputs.remoteClusters.write(cluster, { id: cluster })]);
+    const objects = readObjects(readFileSync(join(directory, `${cluster}.yaml`), 'utf8'));
+    mesh.apply(
+      objects.filter(({ apiVersion, kind }) => remote.has(kindOf(apiVersion, kind)!)),
+      cluster,
+    );
+  }
   mesh.apply(readObjects(readFileSync(join(directory, 'input.yaml'), 'utf8')));
   const results = readdirSync(join(directory, 'proxies'))
     .sort()
@@ -50,6 +64,13 @@ export function runCase(name: string): Verdict {
     telemetry: results.flatMap(({ telemetry }) => telemetry),
     proxies: results,
   };
+}
+
+/** Their objects are in a file of their own each, which has the name of the cluster. */
+function otherClustersOf(directory: string): string[] {
+  return readdirSync(directory)
+    .filter((file) => file.endsWith('.yaml') && file !== 'input.yaml')
+    .map((file) => file.replace(/\.yaml$/, ''));
 }
 
 /** The table of names, for a proxy that asks for it. */

@@ -65,7 +65,7 @@ export function declareSelectedNames(
   services: Services,
   policies: Collection<PolicySelector>,
 ): SelectedNames {
-  const byServices = graph.derive('names in services', services.services, (key, service, _, emit: Emit<Names>) => {
+  const byServices = graph.derive('names in services', services.selecting, (key, service, _, emit: Emit<Names>) => {
     const { namespace, selector = {}, ports, endpoints } = service;
     const targets = ports.flatMap(({ targetPort }) => (typeof targetPort === 'string' ? [targetPort] : []));
     const names: readonly [NameOf, readonly string[]][] = [
@@ -125,7 +125,7 @@ export function workloadClass(
 
 export interface WorkloadClasses {
   readonly classes: Collection<WorkloadClass>;
-  /** By class: keys of the services that select it or have an endpoint at its addresses, oldest first. */
+  /** By class: keys of the services that select it or have an endpoint at its addresses, in its cluster, oldest first. */
   readonly services: Collection<readonly string[]>;
   /** By class: ports on which Pods of headless services have listeners of their own. */
   readonly headlessPorts: Collection<readonly number[]>;
@@ -147,7 +147,7 @@ export function declareWorkloadClasses<T>(
   );
   const headlessPorts = graph.derive('headlessPorts', selecting, (key, keys, read, emit: Emit<readonly number[]>) => {
     const ports = keys
-      .flatMap((service) => read.get(services.services, service) ?? [])
+      .flatMap((service) => read.get(services.selecting, service) ?? [])
       .filter(isHeadless)
       .flatMap((service) => service.ports)
       .filter(({ protocol }) => protocolClass(protocol) !== 'http')
@@ -168,27 +168,32 @@ export function servicesOf(
   classes: WorkloadClasses,
   services: Services,
 ): readonly MeshService[] {
-  return (read.get(classes.services, key) ?? []).flatMap((service) => read.get(services.services, service) ?? []);
+  return (read.get(classes.services, key) ?? []).flatMap((service) => read.get(services.selecting, service) ?? []);
 }
 
 /** The total number of ports of the services of a class, even if no workload of that class exists. */
 export function portsSelecting(one: WorkloadClass, read: Reader, services: Services): number {
   return selectingServices(one, read, services)
-    .map((key) => read.get(services.services, key)?.ports.length ?? 0)
+    .map((key) => read.get(services.selecting, key)?.ports.length ?? 0)
     .reduce((a, b) => a + b, 0);
 }
 
 function selectingServices(
-  { namespace, labels, addresses }: WorkloadClass,
+  { namespace, labels, addresses, traits }: WorkloadClass,
   read: Reader,
   services: Services,
 ): readonly string[] {
   const found = new Map<string, MeshService>();
   for (const key of labelKeys(namespace, labels))
     for (const { key: service, value } of read.group(services.bySelector, key))
-      if (selects(value.selector!, labels)) found.set(service, value);
+      if (isFor(value, traits.cluster) && selects(value.selector!, labels)) found.set(service, value);
   for (const address of addresses)
     for (const { key: service, value } of read.group(services.byEndpoint, endpointKey(namespace, address)))
       found.set(service, value);
   return [...found].sort(([, a], [, b]) => compareAge(a, b) || (a.host < b.host ? -1 : 1)).map(([service]) => service);
+}
+
+/** ServiceEntries select workloads of all clusters, Services those of their own. */
+function isFor({ registry, remote = '' }: MeshService, cluster: string): boolean {
+  return registry === 'External' || remote === cluster;
 }

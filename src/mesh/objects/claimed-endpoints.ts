@@ -6,21 +6,19 @@ import { mostEndpoints } from '../../reconcilers/core/endpoint-slice.ts';
 import { entryEndpoints, selectedEntries } from '../../reconcilers/service-entry/endpoints.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
 import { type EndpointList, exportOf, ineffective } from './endpoint-list.ts';
-import type { Networks } from './networks.ts';
 import type { Services } from './services.ts';
 import { type Workloads, selectedWorkloads } from './workloads.ts';
 
 export interface ClaimedEndpointDeps {
   readonly services: Services;
   readonly workloads: Workloads;
-  readonly networks: Networks;
 }
 
 /** What Services and ServiceEntries select, and what ServiceEntries list themselves. By service. */
 export function declareClaimedEndpoints(
   graph: Graph,
   inputs: Inputs,
-  { services, workloads, networks }: ClaimedEndpointDeps,
+  { services, workloads }: ClaimedEndpointDeps,
 ): Collection<EndpointList> {
   return graph.derive('claimedEndpoints', services.services, (key, service, read, emit: Emit<EndpointList>) => {
     const cluster = optionsOf(read, inputs).clusterId;
@@ -32,7 +30,7 @@ export function declareClaimedEndpoints(
     const picked = able.slice(0, Math.max(1, Math.floor(mostEndpoints / Math.max(1, service.ports.length))));
     const endpoints =
       service.registry === 'External'
-        ? entryEndpoints(service, cluster, picked, (address) => networks.of(read, cluster, address))
+        ? entryEndpoints(service, cluster, picked)
         : claims.flatMap((claim) =>
             selectedEntries(
               claim,

@@ -14,7 +14,7 @@ import { wholeOf } from '../whole.ts';
 
 export interface Networks {
   readonly parsed: Collection<ParsedNetworks>;
-  /** The network of an address in a cluster, unless its workload names one; empty: not known. */
+  /** The network of an address in a cluster, unless its Pod names one; empty: not known. */
   of(read: Reader, cluster: string, address: string): string;
   /** The network of all addresses in a cluster; empty: not known. */
   ofCluster(read: Reader, cluster: string): string;
@@ -31,7 +31,11 @@ interface ParsedNetworks {
   readonly problems: readonly Problem[];
 }
 
-/** Networks and the gateways between them. An endpoint depends only on what names its own network. */
+/**
+ * Networks and the gateways between them. An endpoint depends only on what names its own network:
+ * that of a Pod, or of an address that only a slice has, is known by its cluster and address; entries, which may be for
+ * anything anywhere, say themselves if they are behind a gateway.
+ */
 export function declareNetworks(graph: Graph, inputs: Inputs): Networks {
   const parsed = declareParsed(graph, inputs);
   const labelled = graph.derive(

@@ -42,6 +42,8 @@ export interface Services {
   readonly claims: Index<MeshService>;
   /** By `namespace/host`. */
   readonly services: Collection<MeshService>;
+  /** A Service as each of its clusters has it, for the workloads there; and ServiceEntries, for those of all clusters. */
+  readonly selecting: Collection<MeshService>;
   /** By host, the winner first: Kubernetes before ServiceEntry, then oldest first. */
   readonly byHost: Index<MeshService>;
   /** By `namespace/shard`. */
@@ -53,9 +55,9 @@ export interface Services {
   /** Kubernetes Services by name, in any namespace. Oldest first. */
   readonly byName: Index<MeshService>;
   readonly lostRanges: LostRanges;
-  /** By the first label of the selector: `namespace|label=value`. */
+  /** Of `selecting`, by the first label of the selector: `namespace|label=value`. */
   readonly bySelector: Index<MeshService>;
-  /** By the addresses of inline endpoints: `namespace/address`. */
+  /** Of `selecting`, by the addresses of inline endpoints: `namespace/address`. */
   readonly byEndpoint: Index<MeshService>;
 }
 
@@ -181,6 +183,12 @@ export function declareServices(
       ...(lost.length > 0 && { lostRanges: lost }),
     });
   });
+  const selecting = graph.derive('selectingServices', services, (key, service, read, emit: Emit<MeshService>) => {
+    emit(`${key}|${service.remote ?? ''}`, service);
+    if (service.addressesIn === undefined) return;
+    const [, ...others] = read.group(claims, key).map(({ value }) => value);
+    for (const other of others) if (other.registry === 'Kubernetes') emit(`${key}|${other.remote ?? ''}`, other);
+  });
   return {
     parsedEntries,
     parsedImports,
@@ -188,6 +196,7 @@ export function declareServices(
     addressClaims,
     claims,
     services,
+    selecting,
     byHost: graph.index('services by host', services, (_, service) => [service.host], byAge),
     byShard: graph.index(
       'services by shard',
@@ -215,11 +224,11 @@ export function declareServices(
       ],
       (a, b) => compareAge(a.value, b.value),
     ),
-    bySelector: graph.index('services by selector', services, (_, service) => {
+    bySelector: graph.index('services by selector', selecting, (_, service) => {
       const key = service.selector === undefined ? undefined : selectorKey(service.namespace, service.selector);
       return key === undefined ? [] : [key];
     }),
-    byEndpoint: graph.index('services by endpoint', services, (_, service) =>
+    byEndpoint: graph.index('services by endpoint', selecting, (_, service) =>
       service.endpoints.map(({ address }) => endpointKey(service.namespace, address)),
     ),
   };

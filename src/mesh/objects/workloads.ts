@@ -36,17 +36,17 @@ export function declareWorkloads(
   inputs: Inputs,
   { settings, networks, trustDomains }: WorkloadDeps,
 ): Workloads {
-  const contextOf = (read: Reader, key: string, trustDomain: string) => ({
-    cluster: clusterOfSource(sourceOfKey(key)),
-    trustDomain,
-    network: (address: string) => networks.of(read, clusterOfSource(sourceOfKey(key)), address),
-  });
   const pods = graph.derive('pods', inputs.objects.Pod, (key, object, read, emit: Emit<Workload>) => {
     const pod = object as Pod;
     const nodeName = pod.spec?.nodeName;
     const node = nodeName ? read.get(inputs.objects.Node, siblingKey(key, '', nodeName)) : undefined;
-    const trustDomain = trustDomains.of(read, clusterOfSource(sourceOfKey(key)));
-    const workload = reconcilePod(pod, { ...contextOf(read, key, trustDomain), node: node as Node | undefined });
+    const cluster = clusterOfSource(sourceOfKey(key));
+    const workload = reconcilePod(pod, {
+      cluster,
+      trustDomain: trustDomains.of(read, cluster),
+      network: (address) => networks.of(read, cluster, address),
+      node: node as Node | undefined,
+    });
     if (workload !== undefined) emit(key, workload);
   });
   const parsedEntries = declareReconciled<ReconciledWorkloadEntry>(
@@ -57,7 +57,10 @@ export function declareWorkloads(
     (key, object, read) => {
       // As Istio: also in other clusters, a WorkloadEntry is configuration of this mesh.
       const { trustDomain } = settingOf(read, settings.visibility);
-      return reconcileWorkloadEntry(object, contextOf(read, key, trustDomain));
+      return reconcileWorkloadEntry(object, {
+        cluster: clusterOfSource(sourceOfKey(key)),
+        trustDomain,
+      });
     },
     { workloads: [] },
   );

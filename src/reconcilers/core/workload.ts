@@ -72,8 +72,8 @@ export function reconcileWorkloadEntry(
   const spec = readWorkloadSpec(new Field(object.spec, 'spec', findings).expectObject());
   const labels: Labels = { ...spec.labels, ...object.metadata.labels };
   const locality = spec.locality || localityOfLabels(labels);
-  const own = spec.network || (labels['topology.istio.io/network'] ?? '');
-  const network = own || (context.network?.(spec.address) ?? '');
+  // Not that of its cluster: an entry may be for anything anywhere.
+  const network = spec.network || (labels['topology.istio.io/network'] ?? '');
   const checked = annotations['proxy.istio.io/health-checks-enabled'] === 'true';
   const workload: Workload = {
     kind: 'WorkloadEntry',
@@ -86,7 +86,6 @@ export function reconcileWorkloadEntry(
     tlsMode: tlsModeFor(labels, spec.serviceAccount),
     locality,
     network,
-    ...(network !== own && { inheritsNetwork: true }),
     nodeName: '',
     workload: labels['service.istio.io/workload-name'] ?? name,
     ports: spec.ports,

@@ -9,18 +9,16 @@ import { augmentLabels } from '../core/workload.ts';
  * The endpoints of a ServiceEntry: its own, or the workloads that its selector picks (Pods and WorkloadEntries in its
  * namespace).
  * @param cluster where the ServiceEntry is.
- * @param network that of an address there, if the endpoint does not name one.
  */
 export function entryEndpoints(
   service: MeshService,
   cluster: string,
   workloads: readonly Workload[],
-  network: (address: string) => string = () => '',
 ): readonly Endpoint[] {
   if (service.resolution === 'DynamicDNS') return [];
   if (service.selector !== undefined) return service.ports.flatMap((port) => selected(service, port, workloads));
   const endpoints = service.endpoints.flatMap((endpoint) =>
-    endpoint.servicePorts.map((port) => inline(endpoint, port, service.namespace, cluster, network)),
+    endpoint.servicePorts.map((port) => inline(endpoint, port, service.namespace, cluster)),
   );
   return service.resolution === 'DNSRoundRobinLB' ? firstOfEachPort(endpoints) : endpoints;
 }
@@ -57,17 +55,10 @@ const NO_WORKLOAD = {
 
 const targetOf = (port: ServicePort): number => (typeof port.targetPort === 'number' ? port.targetPort : port.number);
 
-function inline(
-  endpoint: InlineEndpoint,
-  port: ServicePort,
-  namespace: string,
-  cluster: string,
-  networkOf: (address: string) => string,
-): Endpoint {
+function inline(endpoint: InlineEndpoint, port: ServicePort, namespace: string, cluster: string): Endpoint {
   const path = endpoint.address.startsWith('unix://') ? endpoint.address.slice('unix://'.length) : undefined;
   const { locality } = endpoint;
-  const named = endpoint.network || (endpoint.labels[networkLabel] ?? '');
-  const network = named || (endpoint.isHost === true ? '' : networkOf(endpoint.address));
+  const network = endpoint.network || (endpoint.labels[networkLabel] ?? '');
   return {
     ...NO_WORKLOAD,
     addresses: [path ?? endpoint.address],
