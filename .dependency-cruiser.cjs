@@ -109,7 +109,7 @@ module.exports = {
       'debug/(cluster-report|peer-address)\\.ts$',
       'directory/folder\\.ts$',
       'engine/(committer|engine|namespace-filter)\\.ts$',
-      'etcd/access\\.ts$',
+      'etcd/(access|error)\\.ts$',
       'kube/',
       'mesh\\.ts$',
       'model/cluster-mesh\\.ts$',

@@ -1,7 +1,6 @@
 import type { Writable } from 'node:stream';
 import { getHeapStatistics } from 'node:v8';
 import { type AdsTimes, startEngine, type Engine } from './engine/engine.ts';
-import { heldEndpoints } from './engine/held-endpoints.ts';
 import { kinds } from './api/kinds.ts';
 import type { TenantOf } from './ads/tenant.ts';
 import type { Problem } from './api/problem.ts';
@@ -9,12 +8,11 @@ import type { Program } from './cli/program.ts';
 import type { Config } from './config/config.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { createDebugging } from './debug/debugging.ts';
-import { triggerOf, withoutEndpoints } from './debug/figures.ts';
 import { type SecureServing, secureServing } from './secure-serving.ts';
 import { releaseEndpoints } from './endpoint-release.ts';
 import { publishedRotation } from './published-rotation.ts';
 import type { Amend } from './envoy/encode/encoder.ts';
-import { type Protos, createProtos } from './envoy/encode/proto.ts';
+import { createProtos } from './envoy/encode/proto.ts';
 import {
   type ObjectSource,
   type OpenSource,
@@ -31,16 +29,13 @@ import { fetchText } from './jwks/fetch-text.ts';
 import { KeySets } from './jwks/key-sets.ts';
 import { LogBudget } from './ops/log-budget.ts';
 import { createLogger, type Logger } from './ops/logger.ts';
-import { createMetrics } from './ops/metrics.ts';
-import type { DebugSources } from './ops/debug/pages.ts';
-import { type OpsServers, serveOps } from './ops/servers.ts';
+import { startOps } from './ops-serving.ts';
 import { logProblems } from './engine/problem-log.ts';
 import { recordServer } from './record.ts';
 import { replayFile } from './replay.ts';
-import { replicaName } from './replica-name.ts';
+import { namespaceOf, replicaName } from './replica-name.ts';
 import { clustersOfReplicas, identitiesOfReplicas, statusOfReplicas } from './replica-status.ts';
-import { version } from './version.ts';
-import { type WebhookServing, startWebhooks } from './webhook-serving.ts';
+import { type WebhookServing, type WebhookServingOptions, startWebhooks } from './webhook-serving.ts';
 
 /** What the commands do. */
 export function createProgram(): Program {
@@ -118,7 +113,7 @@ export async function startServing(
     const debugging = createDebugging({ protos, mesh: config.mesh, identity, clock });
     const engine = await startEngine({
       mesh: { ...config.mesh, ...(config.clusterMesh?.exportFile !== undefined && { clusterMeshExport: true }) },
-      namespace: identity.includes('/') ? identity.slice(0, identity.indexOf('/')) : undefined,
+      namespace: namespaceOf(identity),
       ...(config.revision === undefined ? {} : { revision: config.revision }),
       protos,
       ...(config.grpcAddress && { plaintext: config.grpcAddress }),
@@ -137,29 +132,22 @@ export async function startServing(
       ...(surroundings.tenantOf && { tenantOf: surroundings.tenantOf }),
       signal: end.signal,
     });
-    const webhooks = await serveWebhooks(config, opened, engine, protos, secure, log, clock, end.signal);
+    const shared = { config, opened, engine, log, signal: end.signal };
+    const webhooks = await serveWebhooks({ ...shared, protos, secure, clock });
     secure?.start(engine);
     fetchKeySets(engine, new AllowedAddresses(config.jwksAllowedNetworks), clock, end.signal);
     followGatewayHosts(engine, clock, end.signal);
-    const source = await startSource(
-      config,
-      opened,
-      engine,
-      log,
-      { ...surroundings, clock, identity },
-      secure?.roots,
-      end.signal,
-    );
+    const source = await startSource({
+      ...shared,
+      surroundings: { ...surroundings, clock, identity },
+      roots: secure?.roots,
+    });
     logProblems(engine.mesh, log, { about: hasNoStatus(config), locate: source.locate });
-    const { health, monitoring } = await startOps(
-      config,
-      engine,
-      source,
-      { secure, webhooks },
-      debugging.start(engine, source),
-      log,
-      end.signal,
-    ).catch(async (error: unknown) => {
+    const { health, monitoring } = await startOps({
+      ...shared,
+      ...{ source, secure, webhooks },
+      debug: debugging.start(engine, source),
+    }).catch(async (error: unknown) => {
       end.abort();
       await source.end();
       throw error;
@@ -185,21 +173,16 @@ export async function startServing(
   }
 }
 
+interface WebhookParts extends Omit<WebhookServingOptions, 'webhooks' | 'client'> {
+  readonly opened: OpenSource;
+  readonly secure: SecureServing | undefined;
+}
+
 /** Where the API server asks, with the certificate of the secure port. */
-async function serveWebhooks(
-  config: Config,
-  opened: OpenSource,
-  engine: Engine,
-  protos: Protos,
-  secure: SecureServing | undefined,
-  log: LogBudget,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<WebhookServing | undefined> {
-  const { webhooks } = config;
+async function serveWebhooks({ opened, secure, ...rest }: WebhookParts): Promise<WebhookServing | undefined> {
+  const { webhooks } = rest.config;
   if (webhooks === undefined || secure === undefined || opened.kind !== 'kubernetes') return undefined;
-  const { client } = opened;
-  const serving = await startWebhooks({ config, webhooks, client, engine, protos, log, clock, signal });
+  const serving = await startWebhooks({ ...rest, webhooks, client: opened.client });
   secure.onCertificate((certificate) => serving.present(certificate));
   return serving;
 }
@@ -254,69 +237,6 @@ async function run(engine: Engine, source: ObjectSource, log: Logger, signal: Ab
   }
   await aborted(signal);
   log.info('Draining proxies before exit', { streams: engine.ads.counts().streams });
-}
-
-function startOps(
-  config: Config,
-  engine: Engine,
-  source: ObjectSource,
-  { secure, webhooks }: { readonly secure: SecureServing | undefined; readonly webhooks: WebhookServing | undefined },
-  debug: DebugSources,
-  log: LogBudget,
-  signal: AbortSignal,
-): Promise<OpsServers> {
-  const { mesh, committer, ads } = engine;
-  const metrics = createMetrics({
-    version,
-    ready: engine.ready,
-    ads: () => ads.counts(),
-    refused: () => ads.streams().flatMap(({ types }) => types.filter(({ refused }) => refused.length > 0)),
-    notAdmitted: () => engine.admission.refusals,
-    ...(secure && {
-      unauthenticated: () => [...secure.refusals(), ['identity', engine.admission.denied] as const],
-      authority: secure.expiry,
-    }),
-    suppressedLines: () => log.suppressed,
-    commits: () => committer.stats,
-    graphFailures: () => mesh.graph.failures.size,
-    services: () => mesh.services.size,
-    heldEndpoints: () => heldEndpoints(mesh).length,
-    objects: () => Object.fromEntries(Object.entries(mesh.inputs.objects).map(([kind, input]) => [kind, input.size])),
-    problems: debug.problems,
-    deliveries: () => engine.writer.deliveries,
-    withoutEndpoints: () => withoutEndpoints(mesh),
-    listenerConflicts: () => mesh.listenerConflicts.size,
-    ...(source.figures && { apiServer: source.figures }),
-    ...(source.status && { status: source.status }),
-    ...(source.leader && { leader: source.leader }),
-    otherClusters: source.otherClusters,
-    ...(source.clusterMeshExport && { clusterMeshExport: source.clusterMeshExport }),
-    ...(source.files && { files: source.files }),
-    ...(webhooks && { webhooks: webhooks.figures }),
-    ...(source.webhookConfigurations && { webhookConfigurations: source.webhookConfigurations }),
-  });
-  webhooks?.onInjected((ms) => metrics.admitted(ms / 1000));
-  engine.onConverged((ms) => metrics.converged(ms / 1000));
-  ads.measure({ sent: metrics.sent, taken: (ms) => metrics.taken(ms / 1000) });
-  mesh.graph.observe(
-    ({ writes }) => metrics.triggered(new Set(writes.map(({ input }) => triggerOf(input.name)))),
-    'metrics',
-  );
-  committer.onCommit(({ delay, work }) => metrics.committed(delay / 1000, work / 1000));
-  return serveOps({
-    healthAddress: config.healthAddress,
-    monitoringAddress: config.monitoringAddress,
-    waitingFor: () => {
-      if (engine.draining()) return ['shutdown'];
-      const asked = webhooks?.waitingFor() ?? [];
-      return engine.ready() ? asked : [...source.waitingFor(), 'the first commit', ...asked];
-    },
-    debug,
-    metrics: metrics.route,
-    version,
-    log,
-    signal,
-  });
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

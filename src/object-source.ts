@@ -94,28 +94,26 @@ export function openSource(source: SourceConfig): OpenSource {
   return { kind: 'kubernetes', client: new KubeClient({ config, userAgent: `fairlead/${version}` }) };
 }
 
+export interface ObjectSourceOptions {
+  readonly config: Config;
+  readonly opened: OpenSource;
+  readonly engine: Engine;
+  readonly log: Logger;
+  readonly surroundings: SourceSurroundings;
+  /** Written into the namespaces of a cluster; absent without an authority. */
+  readonly roots: Roots | undefined;
+  readonly signal: AbortSignal;
+}
+
 /** Rejects if a directory is not available. */
-export async function startSource(
-  config: Config,
-  source: OpenSource,
-  engine: Engine,
-  log: Logger,
-  surroundings: SourceSurroundings,
-  roots: Roots | undefined,
-  signal: AbortSignal,
-): Promise<ObjectSource> {
-  return source.kind === 'directory'
-    ? directorySource(config, source.paths, engine, log, surroundings, signal)
-    : clusterSource(config, source.client, engine, log, surroundings, roots, signal);
+export async function startSource(options: ObjectSourceOptions): Promise<ObjectSource> {
+  const { opened } = options;
+  return opened.kind === 'directory' ? directorySource(opened.paths, options) : clusterSource(opened.client, options);
 }
 
 async function directorySource(
-  config: Config,
   paths: readonly string[],
-  engine: Engine,
-  log: Logger,
-  surroundings: SourceSurroundings,
-  signal: AbortSignal,
+  { config, engine, log, surroundings, signal }: ObjectSourceOptions,
 ): Promise<ObjectSource> {
   const { clock = systemClock } = surroundings;
   const report = reportLog(log);
@@ -172,13 +170,8 @@ function allocateForFiles({ mesh, committer }: Engine): void {
 }
 
 function clusterSource(
-  config: Config,
   client: KubeClient,
-  engine: Engine,
-  log: Logger,
-  surroundings: SourceSurroundings,
-  roots: Roots | undefined,
-  signal: AbortSignal,
+  { config, engine, log, surroundings, roots, signal }: ObjectSourceOptions,
 ): ObjectSource {
   const { clock = systemClock, identity = replicaName(), podUid = process.env['POD_UID'] } = surroundings;
   const outages = new Outages({ log, clock, signal });
