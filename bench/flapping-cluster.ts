@@ -15,6 +15,7 @@ import { FakeApiServer } from '../src/kube/testing/fake-api-server.ts';
 import { defaultMeshOptions } from '../src/mesh/inputs.ts';
 import { followRemoteClusters } from '../src/other-clusters/remote-clusters.ts';
 import { firstRequests, Peers } from './ads-peers.ts';
+import { kubeconfigFor } from './kubeconfig.ts';
 import { namespaceOf, scaleObjects, slice } from './scale-mesh.ts';
 
 /**
@@ -80,7 +81,7 @@ async function measureAll(): Promise<void> {
   const server = await new Promise<string>((resolve) => other.once('message', (url) => resolve(url as string)));
   const directory = await mkdtemp(join(tmpdir(), 'fairlead-bench-'));
   const write = async (token: string): Promise<void> => {
-    await writeFile(join(directory, '.new'), kubeconfigFor(server, token));
+    await writeFile(join(directory, '.new'), kubeconfigFor(server, { cluster: 'east', token }));
     await rename(join(directory, '.new'), join(directory, 'east'));
   };
   await write('0');
@@ -167,13 +168,4 @@ async function measureAll(): Promise<void> {
 function percentile(values: readonly number[], part: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))]!;
-}
-
-function kubeconfigFor(server: string, token: string): string {
-  return JSON.stringify({
-    clusters: [{ name: 'east', cluster: { server } }],
-    users: [{ name: 'u', user: { token } }],
-    contexts: [{ name: 'x', context: { cluster: 'east', user: 'u' } }],
-    'current-context': 'x',
-  });
 }
