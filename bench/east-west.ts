@@ -5,19 +5,11 @@
 import type { KubernetesObject } from '../src/api/object.ts';
 import { TestMesh, connectedProxy } from '../test/harness/mesh.ts';
 import { scaleObjects, slice } from './scale-mesh.ts';
+import { cpu, heap } from './usage.ts';
 
 const [services = 10_000] = process.argv.slice(2).map(Number);
 const options = { services, namespaces: 50, endpoints: 2, routes: false };
 const rounds = 100;
-
-const cpu = (): number => {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1_000;
-};
-const heap = (): number => {
-  globalThis.gc?.();
-  return process.memoryUsage().heapUsed;
-};
 
 const router = connectedProxy('router', {
   id: 'router~10.9.0.1~gateway.ns-0~ns-0.svc.cluster.local',

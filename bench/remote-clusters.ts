@@ -8,6 +8,7 @@ import { Interner } from '../src/kube/interner.ts';
 import { shapeOf } from '../src/kube/trim.ts';
 import { TestMesh, connectedProxy } from '../test/harness/mesh.ts';
 import { scaleObjects, slice } from './scale-mesh.ts';
+import { cpu, heap } from './usage.ts';
 
 const [clusters = 100, services = 1_000] = process.argv.slice(2).map(Number);
 const options = { services, namespaces: 20, endpoints: 2, routes: false };
@@ -18,15 +19,6 @@ const interner = new Interner();
 /** Those of one cluster, as they are read from its API server. */
 const objectsOfCluster = (): readonly KubernetesObject[] =>
   scaleObjects(options).map((object) => shapeOf(kindOf(object.apiVersion, object.kind)!, interner).trim({ ...object }));
-
-const cpu = (): number => {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1_000;
-};
-const heap = (): number => {
-  globalThis.gc?.();
-  return process.memoryUsage().heapUsed;
-};
 
 const proxy = () =>
   connectedProxy('p', {

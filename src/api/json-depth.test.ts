@@ -13,7 +13,7 @@ test.each<[value: unknown, levels: number]>([
 
 test.each([1, null, 'a'])('%j has none', (value) => expect(isDeeperThan(value, 0)).toBe(false));
 
-test('a value deeper than the stack is no danger', () => {
+test('a value nested deeper than the stack does not overflow it', () => {
   const depth = 400_000;
   expect(isDeeperThan(JSON.parse('['.repeat(depth) + ']'.repeat(depth)), 200)).toBe(true);
 });

@@ -85,8 +85,8 @@ const LONGEST_DELAY = 60_000;
 const WORKS_AFTER = 30_000;
 /** Milliseconds between two looks at what others have made of our keys. Cilium writes its own again as often. */
 const LOOK_EVERY = 300_000;
-/** Refused keys that are news: of a full etcd, all of them are refused. Further ones are a number. */
-const MOST_NAMED = 3;
+/** Refused keys that are news, and are to be named: of a full etcd, all of them are refused. Further ones are a number. */
+export const MOST_NAMED = 3;
 /** Of a key whose content is not known. */
 const UNKNOWN = '';
 

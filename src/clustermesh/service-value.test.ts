@@ -133,7 +133,11 @@ test.each<[string, unknown, string]>([
     backends('FF02::1'),
     'backends "FF02::1" is a loopback, link-local, multicast, unspecified or IPv4-mapped address, which other clusters cannot reach',
   ],
-  ['a frontend that is no address', { ...minimal, frontends: { None: {} } }, 'frontends "None" is not an IP address'],
+  [
+    'a frontend without a valid address',
+    { ...minimal, frontends: { None: {} } },
+    'frontends "None" is not an IP address',
+  ],
   [
     'port 0',
     backends('10.9.0.1', { http: { Protocol: 'TCP', Port: 0 } }),

@@ -41,8 +41,8 @@ test.each<[string, KindName, Json]>([
   ['a namespace with a slash', 'Pod', { metadata: { name: 'a', namespace: 'a/b' } }],
   ['a namespace where there is none', 'Node', { metadata: { name: 'a', namespace: 'shop' } }],
   ['a label that is too long', 'Service', service({ name: 'a', labels: { x: 'y'.repeat(64) } })],
-  ['a uid that is no text', 'Service', service({ name: 'a', uid: 7 })],
-  ['a port that is a text', 'Service', service({ name: 'a' }, { ports: [{ port: '80' }] })],
+  ['a uid that is a number', 'Service', service({ name: 'a', uid: 7 })],
+  ['a port that is a string', 'Service', service({ name: 'a' }, { ports: [{ port: '80' }] })],
   ['a selector that is a list', 'Service', service({ name: 'a' }, { selector: ['a'] })],
   [
     'an owner without a name',

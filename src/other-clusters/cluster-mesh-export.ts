@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import { EtcdStore } from '../clustermesh/etcd-store.ts';
 import { Exporter } from '../clustermesh/exporter.ts';
 import { failureOf, printFailure } from '../clustermesh/advice.ts';
-import type { WriterStatus } from '../clustermesh/key-writer.ts';
+import { MOST_NAMED, type WriterStatus } from '../clustermesh/key-writer.ts';
 import type { MeshCluster } from '../clustermesh/names.ts';
 import type { ExportReport } from '../debug/cluster-report.ts';
 import type { Committer } from '../engine/committer.ts';
@@ -28,9 +28,6 @@ export interface ClusterMeshExport {
   /** Resolves once nothing is written any more. */
   idle(): Promise<void>;
 }
-
-/** Keys that are named of those which etcd does not take. */
-const MOST_NAMED = 3;
 
 /** Writes the global services of this cluster into an etcd that the other clusters of the ClusterMesh read. */
 export function exportToClusterMesh(options: ClusterMeshExportOptions): ClusterMeshExport {

@@ -41,7 +41,7 @@ withPeers(['envoy'], 'an advisory, tried on a real Envoy', () => {
     await workload.http.answers([...always, [repeated, 403], [escaped, 403]]);
   });
 
-  test('CVE-2020-8595, CVE-2021-39156: a query or a fragment is no part of the path', async () => {
+  test('CVE-2020-8595, CVE-2021-39156: a query or a fragment is not part of the path', async () => {
     await mesh.apply(deny(to({ paths: ['/admin'] })));
     await workload.http.answers([
       [{ path: '/admin?x' }, 403],
