@@ -5,6 +5,7 @@ import type { EncodedResource } from '../../src/ads/store/resource.ts';
 import type { ConnectedProxy } from '../../src/ads/types.ts';
 import { kindOf } from '../../src/api/kinds.ts';
 import { type KubernetesObject, objectKey } from '../../src/api/object.ts';
+import { type Validate, createValidator } from '../../src/api/validate.ts';
 import { Graph, type Write } from '../../src/cache/graph.ts';
 import { assertFromScratch } from '../../src/cache/testing/from-scratch.ts';
 import { Encoder, type EncoderOptions } from '../../src/envoy/encode/encoder.ts';
@@ -14,10 +15,16 @@ import { type MeshOptions, ONE, defaultMeshOptions } from '../../src/mesh/inputs
 import { type Snapshot, jsonOf, snapshotOf } from '../../src/snapshot.ts';
 
 let shared: Protos | undefined;
+let validate: Validate | undefined;
 
 /** Created once per test file: it takes a while. */
 export function testProtos(): Protos {
   return (shared ??= createProtos());
+}
+
+/** Created once per test file, as the protos: it compiles schemas on first use. */
+export function testValidate(): Validate {
+  return (validate ??= createValidator());
 }
 
 export function testEncoder(): Encoder {
