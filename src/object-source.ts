@@ -260,6 +260,7 @@ function clusterSource(
         ...shared,
         namespace: config.lease.namespace,
         name,
+        leaseDuration: config.lease.duration,
         identity,
         onElected: (term) => {
           writer.lead(term, revision);

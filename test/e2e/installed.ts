@@ -143,6 +143,8 @@ async function startReplica(
       FAIRLEAD_SECURE_GRPC_ADDRESS: `127.0.0.1:${securePort}`,
       FAIRLEAD_HEALTH_ADDRESS: `127.0.0.1:${healthPort}`,
       FAIRLEAD_MONITORING_ADDRESS: `127.0.0.1:${monitoringPort}`,
+      // Tests wait until a Lease has run out.
+      FAIRLEAD_LEASE_DURATION: '3s',
     },
     signal,
   });

@@ -335,7 +335,7 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server', () => {
         random: Math.random,
         log,
         onElected: () => elected(),
-        retryPeriod: 100,
+        leaseDuration: 3_000,
       });
       return { elector, leads, stop, start: () => elector.run({ signal: stop.signal }) };
     }) as [Replica, Replica];
