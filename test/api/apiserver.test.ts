@@ -100,7 +100,7 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server with the CRD
       expect(validate(object)).toEqual([]);
       expect(await create(object)).toMatchObject({ metadata: { name: 'large' } });
     }
-  });
+  }, 120_000);
 
   test('takes the largest ServiceEntry and a DestinationRule with many subsets and ports', async () => {
     const ports = Array.from({ length: 256 }, (_, index) => ({ name: `port-${index}`, number: index + 1 }));
