@@ -4,6 +4,7 @@ import { type AdsTimes, startEngine, type Engine } from './engine/engine.ts';
 import { kinds } from './api/kinds.ts';
 import type { TenantOf } from './ads/tenant.ts';
 import type { Problem } from './api/problem.ts';
+import { type Validate, createValidator } from './api/validate.ts';
 import type { Program } from './cli/program.ts';
 import type { Config } from './config/config.ts';
 import { type Clock, systemClock } from './clock.ts';
@@ -12,7 +13,7 @@ import { type SecureServing, secureServing } from './secure-serving.ts';
 import { releaseEndpoints } from './endpoint-release.ts';
 import { publishedRotation } from './published-rotation.ts';
 import type { Amend } from './envoy/encode/encoder.ts';
-import { createProtos } from './envoy/encode/proto.ts';
+import { type Protos, createProtos } from './envoy/encode/proto.ts';
 import {
   type ObjectSource,
   type OpenSource,
@@ -62,6 +63,9 @@ interface Surroundings extends SourceSurroundings {
   /** Changes finished messages. */
   readonly amend?: Amend;
   readonly tenantOf?: TenantOf;
+  /** What takes a while to make, and is the same for all programs of a process. */
+  readonly protos?: Protos;
+  readonly validate?: Validate;
 }
 
 /** A program that is serving. */
@@ -109,7 +113,7 @@ export async function startServing(
     const { clock = systemClock, identity = replicaName() } = surroundings;
     const opened = openSource(config.source);
     const secure = config.secure && secureServing(config, config.secure, opened, log, clock, identity, end.signal);
-    const protos = createProtos();
+    const { protos = createProtos(), validate = createValidator() } = surroundings;
     const debugging = createDebugging({ protos, mesh: config.mesh, identity, clock });
     const engine = await startEngine({
       mesh: { ...config.mesh, ...(config.clusterMesh?.exportFile !== undefined && { clusterMeshExport: true }) },
@@ -132,7 +136,7 @@ export async function startServing(
       ...(surroundings.tenantOf && { tenantOf: surroundings.tenantOf }),
       signal: end.signal,
     });
-    const shared = { config, opened, engine, log, signal: end.signal };
+    const shared = { config, opened, engine, validate, log, signal: end.signal };
     const webhooks = await serveWebhooks({ ...shared, protos, secure, clock });
     secure?.start(engine);
     fetchKeySets(engine, new AllowedAddresses(config.jwksAllowedNetworks), clock, end.signal);

@@ -2,6 +2,7 @@ import type { ConfigMap } from './api/core.ts';
 import { isObject, type Json, textOf } from './api/json.ts';
 import { kindOf } from './api/kinds.ts';
 import { objectKey } from './api/object.ts';
+import type { Validate } from './api/validate.ts';
 import type { Clock } from './clock.ts';
 import type { Config, WebhookConfig } from './config/config.ts';
 import type { Engine } from './engine/engine.ts';
@@ -36,6 +37,7 @@ export interface WebhookServingOptions {
   readonly client: KubeClient;
   readonly engine: Engine;
   readonly protos: Protos;
+  readonly validate: Validate;
   readonly log: LogBudget;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -54,7 +56,7 @@ export async function startWebhooks(options: WebhookServingOptions): Promise<Web
     webhooks.injectionDirectory === undefined
       ? undefined
       : new InjectionFiles({ directory: webhooks.injectionDirectory, load, clock, log, signal });
-  const check = createObjectCheck(config.mesh, protos);
+  const check = createObjectCheck(config.mesh, protos, options.validate);
 
   const validateObject: Webhook = (request) => {
     const verdict = validate(request, check);

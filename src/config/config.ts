@@ -41,7 +41,12 @@ export interface Config {
   readonly log: { readonly level: LogLevel; readonly format: LogFormat };
   /** Ranges of addresses from which keys of token issuers may be fetched although they are not public. */
   readonly jwksAllowedNetworks: readonly string[];
-  readonly lease: { readonly name: string; readonly namespace: string };
+  readonly lease: {
+    readonly name: string;
+    readonly namespace: string;
+    /** Milliseconds. */
+    readonly duration: number;
+  };
   readonly statusWrites: boolean;
   /** Where kubeconfigs of remote clusters are, if not in Secrets. */
   readonly remoteKubeconfigs?: string;
@@ -121,7 +126,11 @@ export function readConfig(origins: Origins): Config {
     canaries: values.one('canaries') === 'on',
     log: { level: values.one('logLevel'), format: values.one('logFormat') },
     jwksAllowedNetworks: values.one('jwksAllowedNetworks'),
-    lease: { name: values.one('leaseName'), namespace: values.one('leaseNamespace') },
+    lease: {
+      name: values.one('leaseName'),
+      namespace: values.one('leaseNamespace'),
+      duration: values.one('leaseDuration'),
+    },
     statusWrites: values.one('statusWrites') === 'on',
     ...remoteKubeconfigsOf(values),
     ...clusterMeshOf(values, isDirectory),

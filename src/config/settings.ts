@@ -5,6 +5,7 @@ import {
   batch,
   dnsNames,
   duration,
+  leaseDuration,
   matching,
   meshClusterName,
   namespace,
@@ -287,6 +288,12 @@ export const settings = {
     help: 'Lease whose holder writes the status; a revision uses its own, NAME-REVISION',
     fallback: 'fairlead',
     parse: objectName,
+  },
+  leaseDuration: {
+    placeholder: 'duration',
+    help: 'how long a leader is one without renewing its Lease; it tries to every two fifteenths of this, and steps down after two thirds',
+    fallback: '15s',
+    parse: leaseDuration,
   },
   leaseNamespace: {
     placeholder: 'namespace',

@@ -6,6 +6,7 @@ import { FakeClock } from '../testing/fake-clock.ts';
 import { FakeCluster } from './testing/fake-cluster.ts';
 import { FaultyApi, type Fault } from './testing/faulty-api.ts';
 import { RecordingLog } from './testing/recording-log.ts';
+import { runs } from '../testing/runs.ts';
 
 const path = '/apis/coordination.k8s.io/v1/leases';
 
@@ -223,6 +224,6 @@ test('whatever happens to their requests, there are never two leaders, and in th
       expect(all.filter((r) => r.leads)).toHaveLength(1);
       await end();
     }),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   );
 });

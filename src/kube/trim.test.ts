@@ -4,6 +4,7 @@ import { kinds, type KindName } from '../api/kinds.ts';
 import { Interner } from './interner.ts';
 import type { Json } from '../api/json.ts';
 import { shapeOf } from './trim.ts';
+import { runs } from '../testing/runs.ts';
 
 function shape(kind: KindName, interner = new Interner()) {
   return shapeOf(
@@ -360,7 +361,7 @@ test('no object makes a trim throw, and trimming changes nothing that it was giv
       }
       expect(JSON.stringify(raw)).toBe(before);
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });
 

@@ -220,7 +220,7 @@ withPeers(['helm'], 'the chart', () => {
     const common = ['create coordination.k8s.io/leases kube-system/*'];
     const rights = (name: string): string[] =>
       ['get', 'update'].map((verb) => `${verb} coordination.k8s.io/leases kube-system/${name}`);
-    const lease = { namespace: 'kube-system', name: 'fairlead' };
+    const lease = { namespace: 'kube-system', name: 'fairlead', duration: 15_000 };
     for (const args of [[], ['--namespace', 'trial']])
       expect(await leasesOf({}, ...args)).toEqual({ lease, granted: [...common, ...rights('fairlead')] });
     expect(await leasesOf({ revision: 'canary' })).toEqual({

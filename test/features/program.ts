@@ -16,7 +16,7 @@ import { buildMesh } from '../../src/mesh.ts';
 import { snapshotOf } from '../../src/snapshot.ts';
 import { type Node, XdsClient } from '../conformance/xds-client.ts';
 import type { OnEnd } from '../../src/testing/on-end.ts';
-import { testEncoder, testProtos } from '../harness/mesh.ts';
+import { testEncoder, testProtos, testValidate } from '../harness/mesh.ts';
 import { CDS, EDS, LDS, Proxy, RDS } from './proxy.ts';
 import { SkippingClock } from './skipping-clock.ts';
 import { PATIENCE, Waiters } from './waiters.ts';
@@ -104,6 +104,8 @@ export class Program {
     const config = readConfig({ flags: { ...addresses, logFormat: 'json', ...lasting, ...settings }, env: {} });
     const serving = await startServing(config, stop.signal, {
       clock,
+      protos: testProtos(),
+      validate: testValidate(),
       log: stream,
       identity,
       podUid: `uid of ${identity}`,

@@ -5,6 +5,7 @@ import type { Delivery } from '../protocol/delivery.ts';
 import { type Answer, ModelClient } from '../testing/model-client.ts';
 import { type Asked, CDS, decodeFrame, EDS, encodeRequest, LDS, RDS, resource, TestServer } from '../testing/world.ts';
 import type { WorldView } from './world.ts';
+import { runs } from '../../testing/runs.ts';
 
 /**
  * Streams share what is worked out for them. Whatever they do together or each by itself, each is sent what it would be
@@ -258,7 +259,7 @@ function check(history: readonly Step[], delta: readonly boolean[], refusing: Re
   for (const client of together.clients) client.expectServed();
 }
 
-const RUNS = Number(process.env['PROPERTY_RUNS'] ?? 100);
+const RUNS = runs(100);
 
 describe.each([
   ['delta', [true, true, true]],

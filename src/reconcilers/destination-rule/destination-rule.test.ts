@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { DestinationRule } from '../../api/gen/destination-rule.gen.ts';
 import { reconcileDestinationRule } from './destination-rule.ts';
+import { runs } from '../../testing/runs.ts';
 
 function reconcile(spec: unknown, metadata: object = {}) {
   return reconcileDestinationRule(
@@ -431,7 +432,7 @@ test('no object makes it throw', () => {
     fc.property(json, (spec) => {
       for (const problem of reconcile(spec).problems) expect(problem.field).toMatch(/^spec/);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 

@@ -4,6 +4,7 @@ import type { AuthorizationPolicy } from '../../api/gen/authorization-policy.gen
 import { settleAuthorization } from '../../settle/authorization.ts';
 import { reconcileAuthorizationPolicy } from './authorization-policy.ts';
 import { anyJson } from './testing/any-json.ts';
+import { runs } from '../../testing/runs.ts';
 
 function reconcile(spec: unknown, annotations?: Readonly<Record<string, string>>) {
   const metadata = { name: 'p', namespace: 'shop', ...(annotations && { annotations }) };
@@ -367,6 +368,6 @@ test('whatever JSON a policy is, it is read without throwing, and is in force or
       for (const layer of ['http', 'tcp'] as const)
         settleAuthorization({ policies: [model], layer, trustDomains: ['a'], authorizerOf: () => undefined });
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
