@@ -1,6 +1,14 @@
 import { X509Certificate, createPrivateKey } from 'node:crypto';
 import { readPem, writePem } from '../../identity/pem.ts';
-import type { Certificate } from './workload-certificate.ts';
+
+/** PEM. */
+export interface Certificate {
+  /** The certificate and its intermediates. */
+  readonly chain: string;
+  readonly key: string;
+  /** Those that came with it. */
+  readonly roots: string;
+}
 
 export interface Life {
   readonly expires: string;

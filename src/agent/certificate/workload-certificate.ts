@@ -3,16 +3,9 @@ import { mergeRoots } from '../../identity/roots.ts';
 import { Backoff } from '../../backoff.ts';
 import type { AgentLog } from '../log.ts';
 import { newKey } from './key.ts';
-import { lifeOf, problemOf, rootsProblem } from './verdict.ts';
+import { type Certificate, lifeOf, problemOf, rootsProblem } from './verdict.ts';
 
-/** PEM. */
-export interface Certificate {
-  /** The certificate and its intermediates. */
-  readonly chain: string;
-  readonly key: string;
-  /** Those that came with it. */
-  readonly roots: string;
-}
+export type { Certificate };
 
 export interface WorkloadCertificateOptions {
   /** SPIFFE ID. */
