@@ -157,12 +157,11 @@ module.exports = {
       'api/(histogram-buckets|json)\\.ts$',
       'config/settings\\.ts$',
       'identity/(pem|roots|spiffe)\\.ts$',
-
       'model/named-host\\.ts$',
       'ops/(connections|log-line)\\.ts$',
       'reconcilers/durations\\.ts$',
       'yaml/document\\.ts$',
-      '(backoff|clock|grpc-status|listen-error)\\.ts$',
+      '(backoff|clock|contained-errors|grpc-status|listen-error)\\.ts$',
     ]),
     only('cli', 'cli/', [
       'cli/',

@@ -21,7 +21,7 @@ export function writeCertificate(directory: string, certificate: Certificate, is
   const mode = isShared ? 0o644 : 0o600;
   const parts = (['key', 'chain', 'roots'] as const).map((part) => [join(directory, NAMES[part]), certificate[part]]);
   try {
-    for (const [path, text = ''] of parts) writeFileSync(`${path}.new`, text, { mode });
+    for (const [path, text = ''] of parts) writeFileSync(`${path}.new`, text, { mode, flush: true });
   } catch (error) {
     // A full disk leaves the former ones as they are.
     for (const [path] of parts) rmSync(`${path}.new`, { force: true });

@@ -89,6 +89,8 @@ test('a target is what the annotations say, unless it is a port of the proxy', (
   ]);
   for (const text of ['', '{}', '{"scrape":"false"}', '{"scrape":"true","port":"15020"}'])
     expect(readScrapeTargets(text)).toEqual([]);
+  // It would scrape itself without end.
+  expect(readScrapeTargets('{"scrape":"true","port":"25020"}', [25_020])).toEqual([]);
   expect(() => readScrapeTargets('[')).toThrow(/ISTIO_PROMETHEUS_ANNOTATIONS/);
   expect(() => readScrapeTargets(JSON.stringify({ scrape: 'true', targets: Array(21).fill({ port: '81' }) }))).toThrow(
     /more than 20/,

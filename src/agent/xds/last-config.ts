@@ -148,7 +148,7 @@ export class LastConfig {
     const { file, log } = this.#options;
     try {
       mkdirSync(dirname(file), { recursive: true });
-      await writeFile(`${file}.new`, writer.finish(), { mode: 0o600 });
+      await writeFile(`${file}.new`, writer.finish(), { mode: 0o600, flush: true });
       renameSync(`${file}.new`, file);
       [this.#saved, this.#said] = [true, ''];
     } catch (error) {
