@@ -166,11 +166,11 @@ test('a ProxyConfig of the namespace decides what a Pod becomes, from the next o
     apiVersion: 'networking.istio.io/v1beta1',
     kind: 'ProxyConfig',
     metadata: { name: 'mark', namespace: 'shop' },
-    spec: { environmentVariables: { MARK: 'here' } },
+    spec: { environmentVariables: { ISTIO_META_MARK: 'here' } },
   } as Parameters<Cluster['apply']>[0]);
   await program.committed(() => expect(program.object('ProxyConfig', 'shop', 'mark')).toBeDefined());
   const { patch = '' } = await ask(program, bundleOf(made, MUTATING), '/inject', 'Pod', pod());
-  expect(Buffer.from(patch, 'base64').toString()).toContain('"MARK"');
+  expect(Buffer.from(patch, 'base64').toString()).toContain('"ISTIO_META_MARK"');
 });
 
 test('a Pod that nobody can make of its annotations is refused, and the log names it', async () => {
@@ -215,7 +215,8 @@ test('a replica is not ready before it has a certificate for proxies and the API
   const ready = () => get(program.serving.ports.health, '/ready');
   const body = 'not ready, waiting for signing certificates\n';
   expect(await ready()).toEqual({ status: 503, body });
-  const isReady = async () => /^fairlead_ready (.)/m.exec((await get(program.serving.ports.monitoring, '/metrics')).body);
+  const isReady = async () =>
+    /^fairlead_ready (.)/m.exec((await get(program.serving.ports.monitoring, '/metrics')).body);
   expect((await isReady())?.[1]).toBe('0');
   made.server.cluster.denied.clear();
   program.clock.skip(60 * SECOND);
