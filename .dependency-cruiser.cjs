@@ -129,7 +129,7 @@ module.exports = {
     only('interception', 'interception/', ['interception/', 'model/cidr\\.ts$', 'api/quote\\.ts$']),
     only('injection', 'injection/', [
       'injection/',
-      'interception/(options|values)\\.ts$',
+      'interception/(flags|options|values)\\.ts$',
       'api/',
       'model/(label-selector|labels|own-value|proxy-config)\\.ts$',
       'yaml/',

@@ -32,7 +32,7 @@ import { RootCertificates } from './kube/root-certificates.ts';
 import { replicaName } from './replica-name.ts';
 import { StatusWriter, type StatusWriterOptions } from './kube/status-writer.ts';
 import { warnOfUnreadKinds } from './kube/unread-kinds.ts';
-import { type CredentialObject, parseCredentialKey } from './model/credential.ts';
+import { type CredentialObject, GRANTS, grantsIn, parseCredentialKey } from './model/credential.ts';
 import type { Logger } from './ops/logger.ts';
 import type { ApiServerFigures, MetricSources } from './ops/metric-sources.ts';
 import { reportLog } from './engine/problem-log.ts';
@@ -208,8 +208,10 @@ function clusterSource(
   const named = new NamedObjects({
     ...shared,
     entries: credentialEntries,
+    annotation: GRANTS,
     sink: {
-      found: (key, content) => credentials.found(key, content && entriesOf(parseCredentialKey(key), content)),
+      found: (key, content) =>
+        credentials.found(key, content && entriesOf(parseCredentialKey(key), content), grantsIn(content?.annotations)),
       failed: (key, { code }) => {
         if (code === 403)
           credentials.failed(

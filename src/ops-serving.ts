@@ -28,9 +28,14 @@ export interface OpsServingOptions {
 export function startOps(options: OpsServingOptions): Promise<OpsServers> {
   const { config, engine, source, secure, webhooks, debug, log, signal } = options;
   const { mesh, committer, ads } = engine;
+  const waitingFor = (): readonly string[] => {
+    if (engine.draining()) return ['shutdown'];
+    const first = engine.ready() ? [] : [...source.waitingFor(), 'the first commit'];
+    return [...first, ...(secure?.waitingFor() ?? [])];
+  };
   const metrics = createMetrics({
     version,
-    ready: engine.ready,
+    ready: () => waitingFor().length === 0,
     ads: () => ads.counts(),
     refused: () => ads.streams().flatMap(({ types }) => types.filter(({ refused }) => refused.length > 0)),
     notAdmitted: () => engine.admission.refusals,
@@ -68,11 +73,7 @@ export function startOps(options: OpsServingOptions): Promise<OpsServers> {
   return serveOps({
     healthAddress: config.healthAddress,
     monitoringAddress: config.monitoringAddress,
-    waitingFor: () => {
-      if (engine.draining()) return ['shutdown'];
-      const asked = webhooks?.waitingFor() ?? [];
-      return engine.ready() ? asked : [...source.waitingFor(), 'the first commit', ...asked];
-    },
+    waitingFor,
     debug,
     metrics: metrics.route,
     version,

@@ -25,8 +25,6 @@ import { readDocument } from './yaml/document.ts';
 /** The port on which the API server asks. */
 export interface WebhookServing extends Pick<WebhookServer, 'port' | 'present'> {
   readonly figures: () => WebhookFigures;
-  /** What keeps the API server from asking; empty once it can. */
-  readonly waitingFor: () => readonly string[];
   /** Calls back with the milliseconds that each admission of a Pod took. */
   onInjected(measured: (ms: number) => void): void;
 }
@@ -96,7 +94,6 @@ export async function startWebhooks(options: WebhookServingOptions): Promise<Web
   return {
     port: server.port,
     present: server.present,
-    waitingFor: () => (server.hasCertificate ? [] : ['a certificate for the webhooks']),
     figures: () => ({
       unanswered: server.unanswered,
       validations: validations.values(),

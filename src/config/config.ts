@@ -84,6 +84,7 @@ export interface MeshSettings {
   readonly clusterAliases: Readonly<Record<string, string>>;
   readonly multiclusterServices: boolean;
   readonly gatewayScope: 'mesh' | 'namespace';
+  readonly gatewaySecretGrants: boolean;
   readonly defaultProxyNamespace: string;
   readonly defaultProxyType: 'sidecar' | 'router';
 }
@@ -265,6 +266,7 @@ function meshOf(values: Values): MeshSettings {
     clusterAliases: values.one('clusterAliases'),
     multiclusterServices: values.one('multiclusterServices') === 'on',
     gatewayScope: values.one('gatewayScope'),
+    gatewaySecretGrants: values.one('gatewaySecretGrants') === 'on',
     defaultProxyNamespace: values.one('defaultProxyNamespace'),
     defaultProxyType: values.one('defaultProxyType'),
   };

@@ -187,6 +187,12 @@ export const settings = {
     fallback: 'mesh',
     parse: oneOf('mesh', 'namespace'),
   },
+  gatewaySecretGrants: {
+    placeholder: 'on|off',
+    help: 'on: a Gateway has a Secret on routers of another namespace only if the Secret grants it (annotation fairlead.dev/gateways-from)',
+    fallback: 'off',
+    parse: oneOf('on', 'off'),
+  },
   batch: {
     placeholder: 'ms/ms',
     help: 'how long a change of config waits for others / longest wait of any change',
@@ -328,6 +334,7 @@ export const meshSettingNames: readonly SettingName[] = [
   'clusterAliases',
   'multiclusterServices',
   'gatewayScope',
+  'gatewaySecretGrants',
 ];
 /** Settings that say where a cluster is. */
 export const clusterSettingNames: readonly SettingName[] = ['kubeconfig', 'context', 'rootNamespace'];

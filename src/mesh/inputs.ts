@@ -28,6 +28,8 @@ export interface MeshOptions {
   readonly defaultProxyType: 'sidecar' | 'router';
   /** Which Gateways a router serves: those in all namespaces, or only in its own. */
   readonly gatewayScope: 'mesh' | 'namespace';
+  /** On a router of another namespace, a Gateway has a certificate only if its Secret names the Gateway, or the namespace. */
+  readonly gatewaySecretGrants?: boolean;
   /** Secrets that are not known may exist elsewhere, and everybody may have them: for `translate`, not for a server. */
   readonly assumesCredentials?: true;
 }

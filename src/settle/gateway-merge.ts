@@ -15,8 +15,8 @@ export interface MergeInput {
   /** Namespace of the router. */
   readonly namespace: string;
   readonly rootNamespace: string;
-  /** What the router gets under the name of a secret. */
-  readonly credential: (resource: string, part: 'pair' | 'roots') => CredentialState;
+  /** What the router gets under the name of a secret, for servers of the Gateway. */
+  readonly credential: (gateway: GatewayModel, resource: string, part: 'pair' | 'roots') => CredentialState;
 }
 
 /** A secret for a proxy. */
@@ -48,7 +48,7 @@ export function mergeServers(input: MergeInput): MergedGateways {
       const report = (field: string, reason: ProblemReason, message: string): void => {
         problems.push({ object: gateway.ref, field: `${server.field}.${field}`, reason, message });
       };
-      if (!hasSecrets(server, input, report)) continue;
+      if (!hasSecrets(gateway, server, input, report)) continue;
       const port = targetPort(server.port.number);
       const unusable = unusablePort(port, traits);
       if (unusable !== undefined) {
@@ -93,7 +93,12 @@ function unusablePort(port: number, { unprivileged, reservedPorts }: MergeInput[
 }
 
 /** Without its secrets, a server could only abort handshakes, and its port would open late. */
-function hasSecrets({ serves }: GatewayServer, { credential }: MergeInput, report: Report): boolean {
+function hasSecrets(
+  gateway: GatewayModel,
+  { serves }: GatewayServer,
+  { credential }: MergeInput,
+  report: Report,
+): boolean {
   if (serves.kind !== 'https' && serves.kind !== 'tls') return true;
   const { certificates } = serves.tls;
   const { pairs, roots } = serverResources(serves.tls);
@@ -111,7 +116,7 @@ function hasSecrets({ serves }: GatewayServer, { credential }: MergeInput, repor
   ];
   let hasAll = true;
   for (const { name, part, field } of needed) {
-    const { isPending, problem, content } = credential(name, part);
+    const { isPending, problem, content } = credential(gateway, name, part);
     if (isPending) hasAll = false;
     if (problem === undefined) continue;
     hasAll &&= content !== undefined;

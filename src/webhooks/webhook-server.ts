@@ -26,8 +26,6 @@ export interface WebhookServer {
   readonly port: number;
   /** For connections from now on; until then there are none. PEM. Throws if the parts do not fit each other. */
   present(certificate: { readonly certificate: string; readonly key: string }): void;
-  /** Whether anybody can connect. */
-  readonly hasCertificate: boolean;
   /** Calls that got no verdict, by reason. */
   readonly unanswered: ReadonlyMap<string, number>;
   /** Resolves once the signal has fired and every connection is closed. */
@@ -96,15 +94,10 @@ export async function serveWebhooks(options: WebhookServerOptions): Promise<Webh
   };
   signal.addEventListener('abort', close, { once: true });
   if (signal.aborted) close();
-  let hasCertificate = false;
   return {
     port: (server.address() as AddressInfo).port,
     present({ certificate, key }) {
       server.setSecureContext({ cert: certificate, key, minVersion: 'TLSv1.2' });
-      hasCertificate = true;
-    },
-    get hasCertificate() {
-      return hasCertificate;
     },
     unanswered: calls.unanswered,
     closed,

@@ -74,7 +74,8 @@ export function declareGateways(
       traits: router.traits,
       namespace: router.namespace,
       rootNamespace: optionsOf(read, inputs).rootNamespace,
-      credential: (resource, part) => credentialState(read, inputs, { account: router.account, resource }, part),
+      credential: (gateway, resource, part) =>
+        credentialState(read, inputs, { account: router.account, resource }, part, gateway),
     });
     emit(key, { router, ...merged });
   });

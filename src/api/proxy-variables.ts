@@ -1,0 +1,48 @@
+/** Variables that a ProxyConfig may set, beside those that describe the proxy: they tune what the agent does in its Pod. */
+const TUNING: ReadonlySet<string> = new Set([
+  'ENVOY_PROMETHEUS_PORT',
+  'ENVOY_SECURE_MERGED_METRICS_PORT',
+  'ENVOY_SECURE_METRICS_PORT',
+  'ENVOY_STATUS_PORT',
+  'EXIT_ON_ZERO_ACTIVE_CONNECTIONS',
+  'INVALID_DROP',
+  'METRICS_LOCALHOST_ACCESS_ONLY',
+  'MINIMUM_DRAIN_DURATION',
+  'PILOT_AGENT_MERGE_ENVOY_STATS',
+  'PROXY_CONFIG_XDS_AGENT',
+  'REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION',
+  'SECRET_GRACE_PERIOD_RATIO',
+  'SECRET_TTL',
+]);
+
+/**
+ * Whether a ProxyConfig may set it for proxies of Pods that others create. All else could send the Pod's token
+ * elsewhere, take away its roots, or run code.
+ */
+export function isForProxyConfigs(name: string): boolean {
+  return /^ISTIO_META(JSON)?_./.test(name) || TUNING.has(name);
+}
+
+const OF_CODE = /^(NODE_|LD_|DYLD_|OPENSSL_|SSL_CERT_|GLIBC_|MALLOC_|BASH_|XTABLES_)/;
+const OF_CODE_NAMES: ReadonlySet<string> = new Set([
+  'BASHOPTS',
+  'ENV',
+  'GCONV_PATH',
+  'IFS',
+  'IPTABLES_LIB_DIR',
+  'IP6TABLES_LIB_DIR',
+  'LOCPATH',
+  'PATH',
+  'PS4',
+  'SHELLOPTS',
+  'SSLKEYLOGFILE',
+]);
+
+/**
+ * Whether Node, OpenSSL, the loader, the C library, a shell or iptables takes it as which code or which roots to load,
+ * or what to write keys to. No place that describes a proxy is meant for these: whoever may decide what code runs there
+ * writes the container.
+ */
+export function choosesCode(name: string): boolean {
+  return OF_CODE.test(name) || OF_CODE_NAMES.has(name);
+}
