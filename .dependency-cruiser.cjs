@@ -166,7 +166,7 @@ module.exports = {
     only('cli', 'cli/', [
       'cli/',
       'agent/(agent|settings/settings)\\.ts$',
-      'api/(json|object)\\.ts$',
+      'api/(json|object|quote)\\.ts$',
       'yaml/document\\.ts$',
       'model/proxy-config\\.ts$',
       'reconcilers/(proxy-node|proxy-config/proxy-config)\\.ts$',

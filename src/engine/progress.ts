@@ -1,4 +1,4 @@
-import { type CustomKindName, kinds } from '../api/kinds.ts';
+import { type CustomKindName, kinds, restricts } from '../api/kinds.ts';
 import { type KubernetesObject, sourceOfKey } from '../api/object.ts';
 import { isMadeFrom, NewLeaves, originKey } from '../ads/store/origins.ts';
 import type { EncodedResource } from '../ads/store/resource.ts';
@@ -159,7 +159,7 @@ export class ProgressOfObjects {
       if (entry === undefined) continue;
       if (isRecalled(entry) && this.#rejectedOf(key, entry.object) !== undefined) entry.acknowledged = undefined;
       if (entry.acknowledged !== undefined) continue;
-      const rollout = this.rollouts.begin(key);
+      const rollout = this.rollouts.begin(key, restricts(entry.object.kind));
       if (write.input === this.#options.inputs.rejectedGenerations) rollout.reconsider();
     }
     this.#isFirst = false;

@@ -37,6 +37,11 @@ export class Awaited {
     return this.#owed.length > 0;
   }
 
+  /** What is to be sent and restricts clients; mostly nothing. */
+  get restrictions(): readonly Concern[] {
+    return this.#owed.filter(({ rollouts }) => [...rollouts].some(({ restricts }) => restricts));
+  }
+
   /** Something of what is waited for is refused. */
   get refuses(): boolean {
     return this.#refused.length > 0;
