@@ -31,6 +31,7 @@ test('without any setting everything has its default', () => {
       clusterAliases: {},
       multiclusterServices: false,
       gatewayScope: 'mesh',
+      crossNamespaceFiles: false,
       defaultProxyNamespace: 'default',
       defaultProxyType: 'sidecar',
     },

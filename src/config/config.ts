@@ -79,6 +79,7 @@ export interface MeshSettings {
   readonly clusterAliases: Readonly<Record<string, string>>;
   readonly multiclusterServices: boolean;
   readonly gatewayScope: 'mesh' | 'namespace';
+  readonly crossNamespaceFiles: boolean;
   readonly defaultProxyNamespace: string;
   readonly defaultProxyType: 'sidecar' | 'router';
 }
@@ -256,6 +257,7 @@ function meshOf(values: Values): MeshSettings {
     clusterAliases: values.one('clusterAliases'),
     multiclusterServices: values.one('multiclusterServices') === 'on',
     gatewayScope: values.one('gatewayScope'),
+    crossNamespaceFiles: values.one('crossNamespaceFiles') === 'on',
     defaultProxyNamespace: values.one('defaultProxyNamespace'),
     defaultProxyType: values.one('defaultProxyType'),
   };

@@ -186,6 +186,12 @@ export const settings = {
     fallback: 'mesh',
     parse: oneOf('mesh', 'namespace'),
   },
+  crossNamespaceFiles: {
+    placeholder: 'on|off',
+    help: 'whether DestinationRules and Gateways may name files in proxies of other namespaces than their own',
+    fallback: 'off',
+    parse: oneOf('on', 'off'),
+  },
   batch: {
     placeholder: 'ms/ms',
     help: 'how long a change of config waits for others / longest wait of any change',
@@ -321,6 +327,7 @@ export const meshSettingNames: readonly SettingName[] = [
   'clusterAliases',
   'multiclusterServices',
   'gatewayScope',
+  'crossNamespaceFiles',
 ];
 /** Settings that say where a cluster is. */
 export const clusterSettingNames: readonly SettingName[] = ['kubeconfig', 'context', 'rootNamespace'];

@@ -28,6 +28,8 @@ export interface MeshOptions {
   readonly defaultProxyType: 'sidecar' | 'router';
   /** Which Gateways a router serves: those in all namespaces, or only in its own. */
   readonly gatewayScope: 'mesh' | 'namespace';
+  /** Proxies read files that objects of any namespace name, not only those of their own and the root namespace. */
+  readonly crossNamespaceFiles: boolean;
   /** Secrets that are not known may exist elsewhere, and everybody may have them: for `translate`, not for a server. */
   readonly assumesCredentials?: true;
 }
@@ -39,6 +41,7 @@ export const defaultMeshOptions: MeshOptions = {
   defaultProxyNamespace: 'default',
   defaultProxyType: 'sidecar',
   gatewayScope: 'mesh',
+  crossNamespaceFiles: false,
 };
 
 /** The only key of collections with a single value. */
