@@ -158,7 +158,7 @@ module.exports = {
       'config/settings\\.ts$',
       'identity/(pem|roots|spiffe)\\.ts$',
 
-      'model/named-host\\.ts$',
+      'model/(file-path|named-host)\\.ts$',
       'ops/(connections|log-line)\\.ts$',
       'reconcilers/durations\\.ts$',
       'yaml/document\\.ts$',
