@@ -157,7 +157,7 @@ module.exports = {
       'api/(histogram-buckets|json)\\.ts$',
       'config/settings\\.ts$',
       'identity/(pem|roots|spiffe)\\.ts$',
-      'model/named-host\\.ts$',
+      'model/(file-path|named-host)\\.ts$',
       'ops/(connections|log-line)\\.ts$',
       'reconcilers/durations\\.ts$',
       'yaml/document\\.ts$',

@@ -55,7 +55,7 @@ import { declareWorlds } from './mesh/clients/worlds.ts';
 import { type RolloutsOf, publicationOf } from './mesh/publication.ts';
 import { declareReferences } from './mesh/findings/references.ts';
 import { type WantedCredential, declareCredentials } from './mesh/resources/credentials.ts';
-import { declareRuleCredentialProblems } from './mesh/findings/rule-credentials.ts';
+import { declareRuleCredentialProblems, declareRuleFileProblems } from './mesh/findings/rule-credentials.ts';
 import { declareSecrets } from './mesh/resources/secrets.ts';
 import { declareTrustBundle } from './mesh/resources/trust-bundle.ts';
 import { declareScopes } from './mesh/clients/scopes.ts';
@@ -246,6 +246,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     ...endpoints.lists,
     rules.parsed,
     rules.merged,
+    rules.files,
     virtualServices.parsed,
     virtualServices.shadowed,
     virtualServices.delegated,
@@ -269,6 +270,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     ...gateways.problems,
     ...credentials.problems,
     declareRuleCredentialProblems(graph, rules, credentials, inputs),
+    declareRuleFileProblems(graph, rules, services, inputs),
   ]);
 
   const wantedKeySets = declareWantedKeySets(graph, policies);

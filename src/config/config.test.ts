@@ -32,6 +32,7 @@ test('without any setting everything has its default', () => {
       multiclusterServices: false,
       gatewayScope: 'mesh',
       gatewaySecretGrants: false,
+      crossNamespaceFiles: false,
       defaultProxyNamespace: 'default',
       defaultProxyType: 'sidecar',
     },

@@ -85,6 +85,7 @@ export interface MeshSettings {
   readonly multiclusterServices: boolean;
   readonly gatewayScope: 'mesh' | 'namespace';
   readonly gatewaySecretGrants: boolean;
+  readonly crossNamespaceFiles: boolean;
   readonly defaultProxyNamespace: string;
   readonly defaultProxyType: 'sidecar' | 'router';
 }
@@ -267,6 +268,7 @@ function meshOf(values: Values): MeshSettings {
     multiclusterServices: values.one('multiclusterServices') === 'on',
     gatewayScope: values.one('gatewayScope'),
     gatewaySecretGrants: values.one('gatewaySecretGrants') === 'on',
+    crossNamespaceFiles: values.one('crossNamespaceFiles') === 'on',
     defaultProxyNamespace: values.one('defaultProxyNamespace'),
     defaultProxyType: values.one('defaultProxyType'),
   };

@@ -193,6 +193,12 @@ export const settings = {
     fallback: 'off',
     parse: oneOf('on', 'off'),
   },
+  crossNamespaceFiles: {
+    placeholder: 'on|off',
+    help: 'whether DestinationRules and Gateways may name files in proxies of other namespaces than their own',
+    fallback: 'off',
+    parse: oneOf('on', 'off'),
+  },
   batch: {
     placeholder: 'ms/ms',
     help: 'how long a change of config waits for others / longest wait of any change',
@@ -335,6 +341,7 @@ export const meshSettingNames: readonly SettingName[] = [
   'multiclusterServices',
   'gatewayScope',
   'gatewaySecretGrants',
+  'crossNamespaceFiles',
 ];
 /** Settings that say where a cluster is. */
 export const clusterSettingNames: readonly SettingName[] = ['kubeconfig', 'context', 'rootNamespace'];

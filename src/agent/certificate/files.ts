@@ -30,17 +30,17 @@ export function writeCertificate(directory: string, certificate: Certificate, is
   for (const [path = ''] of parts) renameSync(`${path}.new`, path);
 }
 
-/** Bytes. The roots of a system take 200 KiB. */
-const LARGEST = 4 * 1024 * 1024;
+/** Bytes of the largest file that is read. The roots of a system take 200 KiB. */
+export const LARGEST = 4 * 1024 * 1024;
 
 /**
- * Undefined if there is no such file, or it is empty. Whoever writes a DestinationRule can name a path in the Pods of
- * others: a device or a pipe, which may not end, and a file that is too large are as if they were not there.
+ * A file of the agent's own; for what others name, see {@link WatchedFiles}. Undefined if there is no such file, it is
+ * empty, too large, or not a plain file.
  */
 export function readText(path: string): string | undefined {
   try {
     const found = statSync(path);
-    if (!found.isFile() || found.size > LARGEST) return undefined;
+    if (!found.isFile() || found.size === 0 || found.size > LARGEST) return undefined;
     const text = readFileSync(path, 'utf8').trim();
     return text === '' ? undefined : `${text}\n`;
   } catch {

@@ -119,12 +119,11 @@ export function declareInbounds(graph: Graph, deps: InboundDeps): Inbounds {
   return { members, problems: [targets, tooLarge, unused], targets };
 }
 
-/** Files of ingress listeners, each once, for a proxy without an agent to read them. */
+/** The files that a proxy itself must read for its ingress listeners, each once. */
 function ingressFiles({ traits }: WorkloadClass, served: readonly InboundTarget[]) {
   const files = new Map<string, { readonly secret: Secret; readonly origins: ObjectRef[] }>();
-  if (traits.agent) return files;
   for (const { ingress, origins } of served)
-    for (const secret of ingress?.tls === undefined ? [] : fileSecretsOf(ingress.tls)) {
+    for (const secret of ingress?.tls === undefined ? [] : fileSecretsOf(ingress.tls, traits)) {
       const { name = '' } = secret;
       const known = files.get(name);
       if (known === undefined) files.set(name, { secret, origins: [...origins] });
