@@ -264,7 +264,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     declareKeySetProblems(graph, policies, inputs),
     declareAuthorizerProblems(graph, policies, settings),
     declareAuthorizationFindings(graph, deps),
-    ...declareTokenFindings(graph, policies, settings, virtualServices, gateways.models),
+    ...declareTokenFindings(graph, policies, settings, services, virtualServices, gateways.models),
     ...declareIdlePolicies(graph, deps),
     ...gateways.problems,
     ...credentials.problems,

@@ -24,6 +24,14 @@ export interface JwtRule {
   readonly required: boolean;
 }
 
+/**
+ * Whether the workload may only be given requests that the rule has seen: it refuses those without a token, or writes
+ * headers that the workload believes.
+ */
+export function mustSeeRequests({ required, outputPayloadToHeader, outputClaimToHeaders }: JwtRule): boolean {
+  return required || outputPayloadToHeader !== '' || outputClaimToHeaders.length > 0;
+}
+
 /** An issuer with the keys by which its tokens are verified. */
 export interface JwtIssuer {
   readonly rule: JwtRule;

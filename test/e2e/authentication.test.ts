@@ -171,6 +171,72 @@ withPeers(['envoy'], 'authentication before a real Envoy', () => {
     expect((await received(bearer(token))).headers.authorization).toBe(`Bearer ${token}`);
   });
 
+  test('no request gets past a rule in disguise where the protocol is detected', async () => {
+    const { detected } = workload;
+    const disguises = [
+      // Servers skip an empty line before a request (RFC 9112, 2.2); to Envoy, it is not HTTP.
+      () => detected.disguised('\r\n'),
+      () => detected.disguised('', { as: 'client', alpn: ['istio'] }),
+    ];
+    const answers = async () => [await disguises[0]!(), await disguises[1]!()];
+    await mesh.apply(tokens({ ...issuer, presence: 'REQUIRED' }));
+    await detected.answers([
+      [{}, 401],
+      [bearer(tokenOf(alice)), 200],
+      [{ as: 'client' }, 401],
+    ]);
+    expect(await answers()).toEqual(['closed', 'closed']);
+    await mesh.apply(tokens({ ...issuer, outputClaimToHeaders: [{ header: 'x-subject', claim: 'sub' }] }));
+    await detected.answers([[{}, 200]]);
+    expect(await answers()).toEqual(['closed', 'closed']);
+    // Whoever may come without a token need not disguise anything.
+    await mesh.apply(tokens(issuer));
+    await detected.answers([[{}, 200]]);
+    expect(await answers()).toEqual(['HTTP/1.1 200 OK', 'HTTP/1.1 200 OK']);
+  });
+
+  test('a token of one issuer does not cover a forged one of another', async () => {
+    const { http } = workload;
+    const subject = { outputClaimToHeaders: [{ header: 'x-subject', claim: 'sub' }] };
+    const partner = { issuer: 'partner', jwks, fromHeaders: [{ name: 'x-partner' }], forwardOriginalToken: true };
+    const bob = { iss: 'partner', sub: 'bob' };
+    const both = (own: string, other: string) => ({ headers: { ...bearer(own).headers, 'x-partner': other } });
+    await mesh.apply(tokens({ ...issuer, ...subject }, { ...partner, ...subject }));
+    await http.answers([
+      [{}, 200],
+      [bearer(tokenOf(alice)), 200],
+      [both(tokenOf(alice), tokenOf(bob)), 200],
+      [both(tokenOf(alice), tokenOf(bob, 'another secret')), 401],
+      [both(tokenOf(alice), 'no token'), 401],
+      [both(tokenOf(alice, 'another secret'), tokenOf(bob)), 401],
+      [{ headers: { 'x-partner': tokenOf(alice) } }, 401],
+    ]);
+    // What one issuer's token says is not lost where another issuer has none.
+    expect((await http.received(bearer(tokenOf(alice)))).headers['x-subject']).toBe('alice');
+    expect((await http.received({ headers: { 'x-partner': tokenOf(bob) } })).headers['x-subject']).toBe('bob');
+    await mesh.apply(tokens({ ...issuer, presence: 'REQUIRED' }, partner));
+    await http.answers([
+      [bearer(tokenOf(alice)), 200],
+      [both(tokenOf(alice), tokenOf(bob)), 200],
+      [both(tokenOf(alice), tokenOf(bob, 'another secret')), 401],
+      [{ headers: { 'x-partner': tokenOf(bob) } }, 401],
+    ]);
+    // Both look for tokens in the same header, and one in another, too.
+    await mesh.apply(
+      tokens(issuer, {
+        ...partner,
+        fromHeaders: [{ name: 'authorization', prefix: 'Bearer ' }, ...partner.fromHeaders],
+      }),
+    );
+    await http.answers([
+      [bearer(tokenOf(alice)), 200],
+      [bearer(tokenOf(bob)), 200],
+      [both(tokenOf(alice), tokenOf(bob)), 200],
+      [both(tokenOf(alice), tokenOf(bob, 'another secret')), 401],
+      [{ ...bearer(tokenOf(alice)), path: '/?access_token=forged' }, 401],
+    ]);
+  });
+
   test('tokens of several issuers are verified, each with its own keys', async () => {
     const other = JSON.stringify({
       keys: [{ kty: 'oct', kid: 'a', k: Buffer.from('another secret').toString('base64url') }],

@@ -256,7 +256,8 @@ describe('of more policies with a label than are compared, nobody knows whether'
     [
       'plaintext is accepted',
       [deny('shop/p', { ...app, ...from({ principals }) })],
-      (path) => peers(path, 'PERMISSIVE', app),
+      // Each for workloads of its own, or the oldest would hide the others.
+      (path) => peers(path, 'PERMISSIVE', of({ app: 'a', one: path.replace('/', '.') })),
       'spec.rules[0] Ineffective: denies by identity',
     ],
     [
@@ -271,6 +272,38 @@ describe('of more policies with a label than are compared, nobody knows whether'
     check([...objects, ...others(99)], [`/shop/p ${remark}`]);
     check([...objects, ...others(101)], []);
   });
+});
+
+describe('a rule for tokens on a port whose protocol is detected', () => {
+  const ports = (name: string) => [{ name, port: 8080 }];
+  const detected = service('shop/a', { selector: { app: 'a' }, ports: ports('web') });
+  const required = (path: string, spec: object) =>
+    security('RequestAuthentication', path, { jwtRules: [{ issuer: 'x', jwks, presence: 'REQUIRED' }], ...spec });
+  const asked = allow('shop/p', { ...from({ requestPrincipals: ['*'] }) });
+  const told = ['/shop/r spec.jwtRules[0] TooBroad: must see every'];
+  test.each<Case>([
+    ['that must see every request', [required('shop/r', app), detected], told],
+    ['of the whole namespace', [required('shop/r', {}), detected], told],
+    ['for some of its workloads', [required('shop/r', of({ app: 'a', version: 'v1' })), detected], told],
+    [
+      'that writes headers',
+      [
+        security('RequestAuthentication', 'shop/r', {
+          jwtRules: [{ issuer: 'x', jwks, outputClaimToHeaders: [{ header: 'x-sub', claim: 'sub' }] }],
+        }),
+        asked,
+        detected,
+      ],
+      told,
+    ],
+    ['that may be left out', [tokens('shop/r'), asked, detected], []],
+    ['of others', [required('shop/r', of({ app: 'b' })), detected], []],
+    [
+      'with a protocol',
+      [required('shop/r', app), service('shop/a', { selector: { app: 'a' }, ports: ports('http') })],
+      [],
+    ],
+  ])('%s', (_, objects, expected) => check(objects, expected));
 });
 
 test('a sound mesh hears nothing', () => {
