@@ -86,6 +86,7 @@ const keys = (own: readonly number[]) =>
     value('request.headers[authorization]', oneOf('*', 'Bearer*')),
     value('request.headers[x-jwt]', oneOf('*', 'nonsense')),
     value('request.headers[x-role]', oneOf('admin', '*')),
+    value('request.headers[x_role]', oneOf('admin', '*')),
     value('request.headers[x-team]', oneOf('a', '*')),
     value('request.headers[x-payload]', oneOf('*')),
     value('request.headers[]', oneOf('a')),
@@ -229,7 +230,7 @@ export interface RandomRequest {
 
 const header = fc.oneof(
   fc.tuple(fc.constant('x-name'), oneOf('a', 'b', 'ab', 'a,b', 'bb', '')),
-  fc.tuple(fc.constant('X-Role'), oneOf('admin', 'forged')),
+  fc.tuple(oneOf('X-Role', 'x_role'), oneOf('admin', 'forged')),
   fc.tuple(
     fc.constant('x-forwarded-for'),
     oneOf('10.1.2.3', '1.2.3.4, 10.1.2.3', '::1', 'unknown', '10.1.2.3,', '127.0.0.2'),

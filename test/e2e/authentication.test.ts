@@ -156,15 +156,28 @@ withPeers(['envoy'], 'authentication before a real Envoy', () => {
       }),
     );
     await workload.http.answers([[bearer('no token'), 401]]);
-    const forged = { 'x-subject': 'root', 'x-role': 'root', 'x-absent': 'root', 'x-payload': 'root' };
+    const forged = {
+      ...{ 'x-subject': 'root', 'x-role': 'root', 'x-absent': 'root', 'x-payload': 'root' },
+      // To CGI and WSGI, these are the same.
+      ...{ x_subject: 'root', X_ROLE: 'root', x_payload: 'root' },
+    };
     const { headers } = await received({ headers: { ...bearer(token).headers, ...forged } });
     expect(headers).toMatchObject({ 'x-subject': 'alice', 'x-role': 'owner' });
     expect(JSON.parse(Buffer.from(String(headers['x-payload']), 'base64url').toString())).toMatchObject(alice);
-    expect(headers['x-absent']).toBeUndefined();
+    for (const name of ['x-absent', 'x_subject', 'x_role', 'x_payload']) expect(headers).not.toHaveProperty(name);
+    const preflight = {
+      method: 'OPTIONS',
+      headers: { ...forged, origin: 'http://a', 'access-control-request-method': 'GET' },
+    };
+    expect(Object.keys((await received(preflight)).headers).filter((name) => /^x[-_](su|ro|ab|pa)/.test(name))).toEqual(
+      [],
+    );
+    // Others are those of the application.
+    expect((await received({ headers: { x_request: 'own' } })).headers).toHaveProperty('x_request', 'own');
     // The token itself stays with the proxy.
     expect(headers.authorization).toBeUndefined();
     const without = (await received({ headers: forged })).headers;
-    for (const name of Object.keys(forged)) expect([name, without[name]]).toEqual([name, undefined]);
+    for (const name of Object.keys(forged)) expect([name, without[name.toLowerCase()]]).toEqual([name, undefined]);
 
     await mesh.apply(tokens({ ...issuer, forwardOriginalToken: true }));
     await workload.http.answers([[bearer(token), 200]]);

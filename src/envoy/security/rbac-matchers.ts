@@ -22,7 +22,7 @@ import type {
   ValueMatcher,
 } from '../gen/types.gen.ts';
 import type { Traits } from '../../model/traits.ts';
-import { regexMatcher } from '../regex.ts';
+import { quoted, regexMatcher } from '../regex.ts';
 
 /** What decides how regular expressions are written. */
 export type RbacTraits = Pick<Traits, 'agent'>;
@@ -164,11 +164,6 @@ function namespaceRegex(value: string): string {
 const authenticated = (principalName: StringMatcher): Principal => ({ authenticated: { principalName } });
 
 const regex = (text: string, to: RbacTraits): StringMatcher => ({ safeRegex: regexMatcher(text, to) });
-
-/** As Go's regexp.QuoteMeta: the text itself. */
-function quoted(text: string): string {
-  return text.replaceAll(/[\\.+*?()|[\]{}^$]/g, '\\$&');
-}
 
 /** The URI in the peer's certificate. */
 function principalName(value: string, to: RbacTraits): StringMatcher {

@@ -5,6 +5,7 @@ import {
   authorizationFilters,
   networkAuthorizationFilters,
 } from '../../envoy/security/authorization.ts';
+import { withoutClaimHeaders } from '../../envoy/security/claim-headers.ts';
 import { jwtAuthentication } from '../../envoy/security/jwt.ts';
 import type { AuthorizationPolicyModel, ResolvedAuthorizer } from '../../model/authorization.ts';
 import { compareText } from '../../model/age.ts';
@@ -44,7 +45,10 @@ export function declareSecurityFilters(graph: Graph, deps: SecurityFilterDeps): 
     const filters = {
       http: {
         external: authorizationFilters(http.external, set),
-        authentication: issuers.length === 0 || isTooMuch ? [] : [jwtAuthentication(issuers, checks, set.isRouter)],
+        authentication:
+          issuers.length === 0 || isTooMuch
+            ? []
+            : [...withoutClaimHeaders(issuers, set), jwtAuthentication(issuers, checks, set.isRouter)],
         authorization: authorizationFilters(http.local, set),
       },
       network: networkAuthorizationFilters([...tcp.external, ...tcp.local], set),

@@ -1,5 +1,5 @@
 import { type Json, isObject } from '../../api/json.ts';
-import type { JwtIssuer, JwtRule } from '../../model/request-authentication.ts';
+import { type JwtIssuer, type JwtRule, writtenHeaders } from '../../model/request-authentication.ts';
 import { tokenChecks } from '../token-checks.ts';
 import { isSameName, valuesOf } from './headers.ts';
 import type { Header, HttpRequest } from './request.ts';
@@ -18,9 +18,10 @@ export interface Authentication {
 
 /** What Envoy's jwt_authn does to a request. @param now in seconds. */
 export function authenticate(issuers: readonly JwtIssuer[], request: HttpRequest, now: number): Authentication {
-  const state: State = { headers: [...request.headers], path: request.path, claims: undefined };
-  if (issuers.length === 0 || isPreflight(request)) return { ...state };
-  for (const { rule } of issuers) sanitize(rule, state);
+  const written = new Set(issuers.flatMap(({ rule }) => writtenHeaders(rule).map(asWritten)));
+  const headers = request.headers.filter(([name]) => !written.has(asWritten(name)));
+  const state: State = { headers, path: request.path, claims: undefined };
+  if (issuers.length === 0 || isPreflight({ ...request, headers })) return { ...state };
   const outcomes = new Map<JwtIssuer, Outcome>();
   const tried = (issuer: JwtIssuer): Outcome => {
     const outcome = tryIssuer(issuer, state, now);
@@ -48,6 +49,9 @@ export function authenticate(issuers: readonly JwtIssuer[], request: HttpRequest
       : issuers.every(passes) || (required.length < issuers.length && required.every(isVerified));
   return isChecked && isEnough() ? { ...state } : { ...state, refusal: refusalOf(issuers, outcomes) };
 }
+
+/** Names that CGI and WSGI take for the same are the same. */
+const asWritten = (name: string): string => name.toLowerCase().replaceAll('_', '-');
 
 interface State extends TokenCarrier {
   claims: Json | undefined;
@@ -91,9 +95,9 @@ function tryIssuer(issuer: JwtIssuer, state: State, now: number): Outcome {
   return 'verified';
 }
 
-/** What clients send in place of claims is removed, also what an issuer before has written. */
+/** What an issuer before has written is removed, too. */
 function sanitize(rule: JwtRule, state: State): void {
-  const written = [rule.outputPayloadToHeader, ...rule.outputClaimToHeaders.map(({ header }) => header)];
+  const written = writtenHeaders(rule);
   state.headers = state.headers.filter(([name]) => !written.some((other) => isSameName(name, other)));
 }
 
