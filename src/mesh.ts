@@ -20,6 +20,7 @@ import { viewTraitsKey } from './model/traits.ts';
 import { type Verdict, declareConditions } from './mesh/findings/conditions.ts';
 import { declareAuthorizationFindings } from './mesh/findings/authorization.ts';
 import { declareIdlePolicies } from './mesh/findings/idle-policies.ts';
+import { declarePeerConflicts } from './mesh/findings/peer-conflicts.ts';
 import { declareTokenFindings } from './mesh/findings/tokens.ts';
 import { declareAuthorizerProblems } from './mesh/findings/authorizers.ts';
 import { declareConflicts } from './mesh/findings/conflicts.ts';
@@ -265,8 +266,9 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     declareKeySetProblems(graph, policies, inputs),
     declareAuthorizerProblems(graph, policies, settings),
     declareAuthorizationFindings(graph, deps),
-    ...declareTokenFindings(graph, policies, settings, virtualServices, gateways.models),
+    ...declareTokenFindings(graph, policies, settings, services, virtualServices, gateways.models),
     ...declareIdlePolicies(graph, deps),
+    declarePeerConflicts(graph, deps),
     ...gateways.problems,
     ...credentials.problems,
     declareRuleCredentialProblems(graph, rules, credentials, inputs),

@@ -96,6 +96,24 @@ export function comparedPolicies<Model extends PolicyObject>(
   return models.filter(({ target }) => selectorsOf(target).some((selector) => selects(selector, labels)));
 }
 
+/**
+ * The oldest policy in the namespace that selects everything that a selector does, if it is among those that share a
+ * label with it and are looked at.
+ */
+export function oldestFor<Model extends PolicyObject>(
+  read: Reader,
+  { bySelector }: Pick<PolicyKind<Model>, 'bySelector'>,
+  namespace: string,
+  selector: Labels,
+  isMeant: (model: Model) => boolean,
+): Model | undefined {
+  return [ofNamespace(namespace), ...labelKeys(namespace, selector)]
+    .flatMap((group) => read.group(bySelector, group).slice(0, mostCompared))
+    .map(({ value }) => value)
+    .filter((model) => isMeant(model) && selectorsOf(model.target).some((labels) => selects(labels, selector)))
+    .sort(compareAge)[0];
+}
+
 /** The policies in a namespace that select a workload with these labels, oldest first. */
 export function policiesFor<Model extends PolicyObject>(
   read: Reader,

@@ -19,6 +19,7 @@ function enforced(spec: unknown) {
     policies: [model],
     layer: 'http',
     trustDomains: ['cluster.local'],
+    issuers: [],
     authorizerOf: () => undefined,
   });
   return [...external, ...local].flatMap(({ enforced: rules = [] }) => rules);
@@ -366,7 +367,13 @@ test('whatever JSON a policy is, it is read without throwing, and is in force or
       const isBroken = model.rules.some(({ broken }) => broken);
       expect(isBroken && problems.length === 0).toBe(false);
       for (const layer of ['http', 'tcp'] as const)
-        settleAuthorization({ policies: [model], layer, trustDomains: ['a'], authorizerOf: () => undefined });
+        settleAuthorization({
+          policies: [model],
+          layer,
+          trustDomains: ['a'],
+          issuers: [],
+          authorizerOf: () => undefined,
+        });
     }),
     { numRuns: runs(2000) },
   );
