@@ -20,7 +20,6 @@ import { viewTraitsKey } from './model/traits.ts';
 import { type Verdict, declareConditions } from './mesh/findings/conditions.ts';
 import { declareAuthorizationFindings } from './mesh/findings/authorization.ts';
 import { declareIdlePolicies } from './mesh/findings/idle-policies.ts';
-import { declarePeerConflicts } from './mesh/findings/peer-conflicts.ts';
 import { declareTokenFindings } from './mesh/findings/tokens.ts';
 import { declareAuthorizerProblems } from './mesh/findings/authorizers.ts';
 import { declareConflicts } from './mesh/findings/conflicts.ts';
@@ -268,7 +267,6 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     declareAuthorizationFindings(graph, deps),
     ...declareTokenFindings(graph, policies, settings, services, virtualServices, gateways.models),
     ...declareIdlePolicies(graph, deps),
-    declarePeerConflicts(graph, deps),
     ...gateways.problems,
     ...credentials.problems,
     declareRuleCredentialProblems(graph, rules, credentials, inputs),

@@ -1,5 +1,4 @@
-import type { JwtIssuer } from '../../model/request-authentication.ts';
-import { writtenHeaders } from '../../model/request-authentication.ts';
+import { type JwtIssuer, writtenHeaders } from '../../model/request-authentication.ts';
 import type { HttpFilter } from '../gen/types.gen.ts';
 import { constantAny } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
