@@ -258,7 +258,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     policies.peers.parsed,
     policies.requests.parsed,
     policies.authorization.parsed,
-    ...declareReferences(graph, deps),
+    ...declareReferences(graph, { ...deps, gateways: gateways.models }),
     ...declareSizeLimits(graph, deps),
     ...declareConflicts(graph, inputs, services, virtualServices, sidecars),
     listenerConflicts,
