@@ -7,6 +7,7 @@ import type { Problem } from './api/problem.ts';
 import type { Program } from './cli/program.ts';
 import type { Config } from './config/config.ts';
 import { type Clock, systemClock } from './clock.ts';
+import { closed } from './closing.ts';
 import { createDebugging } from './debug/debugging.ts';
 import { type SecureServing, secureServing } from './secure-serving.ts';
 import { releaseEndpoints } from './endpoint-release.ts';
@@ -165,7 +166,7 @@ export async function startServing(
     const ended = run(engine, source, log, signal)
       .then(() => engine.drain(config.streams.shutdown))
       .finally(() => end.abort())
-      .finally(() => Promise.all([source.end(), engine.ads.close()]));
+      .finally(() => closed({ source: source.end(), proxies: engine.ads.close() }, { clock: systemClock, log }));
     return { engine, ports, ended };
   } catch (error) {
     end.abort();
