@@ -102,6 +102,8 @@ export interface AdsFigures {
   readonly overdue: number;
   /** Streams and connections refused or ended because of a limit, by limit. */
   readonly limits: Readonly<Record<string, number>>;
+  /** Streams that the server ended, by gRPC status. */
+  readonly ended: Readonly<Record<string, number>>;
 }
 
 export interface ApiServerFigures {

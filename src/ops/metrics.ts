@@ -81,6 +81,12 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     ['reason'],
     () => Object.entries(ads().limits).map(([reason, count]) => [{ reason }, count]),
   );
+  counters(
+    'fairlead_xds_ended_total',
+    'Streams that this replica ended, by gRPC status. The log says why.',
+    ['reason'],
+    () => Object.entries(ads().ended).map(([reason, count]) => [{ reason }, count]),
+  );
   counters('fairlead_xds_not_admitted_total', 'Proxies that were not admitted, by limit.', ['for'], () =>
     Object.entries(sources.notAdmitted()).map(([kind, count]) => [{ for: kind }, count]),
   );

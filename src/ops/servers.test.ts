@@ -98,6 +98,7 @@ const figures: MetricSources = {
     timeouts: 0,
     overdue: 0,
     limits: { age: 3, streams: 0 },
+    ended: { UNAVAILABLE: 3 },
   }),
   refused: () => [{ shortName: 'eds' }, { shortName: 'eds' }],
   suppressedLines: () => 0,

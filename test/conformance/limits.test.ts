@@ -106,6 +106,10 @@ describe('messages that do not end', () => {
     stream.write(framePrefix((4 << 20) + 1));
     expect(await ended).toMatchObject({ 'grpc-status': String(Status.RESOURCE_EXHAUSTED) });
     expect(limited()).toEqual({ message_size: 1 });
+    expect(mesh.server.counts().ended).toEqual({ RESOURCE_EXHAUSTED: 1 });
+    expect(mesh.warnings).toEqual([
+      'Stream ended by this replica {"stream":"stream-1","address":"127.0.0.1","code":"RESOURCE_EXHAUSTED","reason":"a message is longer than 4194304 bytes"}',
+    ]);
   });
 });
 

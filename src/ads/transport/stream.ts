@@ -37,6 +37,8 @@ export interface StreamHost extends AnsweringHost {
   isDeferred(stream: AdsStream): boolean;
   closed(stream: AdsStream): void;
   limited(limit: Limit): void;
+  /** This server ends the stream, with this gRPC status. */
+  ended(stream: AdsStream, code: number, details: string): void;
   /** The connection has taken what it was handed, after this many milliseconds. */
   taken(stream: AdsStream, ms: number): void;
   /** The stream uses the public API of grpc-js. */
@@ -46,6 +48,9 @@ export interface StreamHost extends AnsweringHost {
   hasTime(): boolean;
   failed(stream: AdsStream, error: unknown): void;
 }
+
+/** Why a stream ends that has done nothing wrong. */
+export const OLD_AGE = 'the stream has reached its maximum age';
 
 /** What is kept of a stream's node. */
 export interface ProxyIdentity {
@@ -211,7 +216,7 @@ export class AdsStream {
       this.#limit('write_time', Status.DEADLINE_EXCEEDED, 'client stopped reading responses');
     } else if (now >= this.#endsAt) {
       this.#host.limited('age');
-      this.retire('the stream has reached its maximum age');
+      this.retire(OLD_AGE);
     } else {
       this.#reader.tick(now);
       this.#timePassed = true;
@@ -239,6 +244,7 @@ export class AdsStream {
 
   end(code: number, details: string): void {
     if (this.#closed) return;
+    this.#host.ended(this, code, details);
     this.#writer.end(code, details);
     this.#close();
     this.#host.endings.add(this.#writer);
