@@ -17,6 +17,8 @@ export interface MetricSources {
   /** When the certificates expire that the authority signs with; undefined: there is none yet. */
   readonly authority?: () => { readonly root: Date; readonly chain: Date } | undefined;
   readonly suppressedLines: () => number;
+  /** Errors that nothing handled. */
+  readonly unexpectedErrors: () => number;
   readonly commits: () => { readonly commits: number; readonly writes: number; readonly pending: number };
   /** Graph entries that keep an old value because their transform threw. */
   readonly graphFailures: () => number;

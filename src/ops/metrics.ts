@@ -137,6 +137,11 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     'Streams on the slow path through the gRPC library. Must be zero.',
     () => ads().indirect,
   );
+  counter(
+    'fairlead_unexpected_errors_total',
+    'Errors that nothing handled; please report them. Must be zero.',
+    sources.unexpectedErrors,
+  );
   gauge('fairlead_graph_failures', 'Results that are stale because of a bug. Must be zero.', sources.graphFailures);
 
   gauge('pilot_services', 'Known services.', sources.services);

@@ -102,6 +102,7 @@ const figures: MetricSources = {
   }),
   refused: () => [{ shortName: 'eds' }, { shortName: 'eds' }],
   suppressedLines: () => 0,
+  unexpectedErrors: () => 0,
   notAdmitted: () => ({ traits: 3, scopes: 0 }),
   commits: () => ({ commits: 3, writes: 30, pending: 0 }),
   graphFailures: () => 0,
