@@ -225,6 +225,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     log: options.log,
     ready: () => ready,
     now: () => clock.now(),
+    ...(clock === systemClock && { idle: () => performance.eventLoopUtilization().idle }),
     signal: options.signal,
   });
   graph.observe((draft) => {

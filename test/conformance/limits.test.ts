@@ -135,6 +135,24 @@ test('who is not told in time what it may see makes room for others', async () =
   await served();
 });
 
+test('whose configuration is being computed keeps its place, whoever else waits, for minutes', async () => {
+  const connected: string[] = [];
+  await start({
+    events: { connected: ({ stream }) => connected.push(stream), disconnected: () => {}, refused: () => {} },
+  });
+  const most = 128;
+  const sessions = [session(), session()];
+  for (let i = 0; i < most + 3; i++)
+    openDeltaStream(sessions[i % 2]!)
+      .resume()
+      .write(framed(firstRequest()));
+  await expect.poll(() => [connected.length, mesh.server.counts().waitingForWorld]).toEqual([most, 3]);
+  // One that says nothing has a minute.
+  openDeltaStream(sessions[0]!).resume();
+  await expect.poll(() => later(20_000, limited)).toEqual({ first_request_time: 1 });
+  await expect.poll(() => later(20_000, limited)).toMatchObject({ world_time: most + 3 });
+});
+
 test('who waits for others to be computed makes room sooner if somebody else needs it', async () => {
   const connected: string[] = [];
   const ended: string[] = [];

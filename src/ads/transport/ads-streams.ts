@@ -299,6 +299,7 @@ export class AdsStreams {
       ended: (stream, code, details) => this.#ended(stream, code, details),
       indirect: () => this.#indirect(),
       now: () => this.#options.now(),
+      idle: () => (this.#options.idle ?? this.#options.now)(),
       read: requestReader(kind, this.#hasher),
       open: (stream, view) => this.#open(stream, view, context),
       tenantOf: this.#options.tenantOf ?? provenTenant,
