@@ -8,6 +8,8 @@ import { type Validate, createValidator } from './api/validate.ts';
 import type { Program } from './cli/program.ts';
 import type { Config } from './config/config.ts';
 import { type Clock, systemClock } from './clock.ts';
+import { closed } from './closing.ts';
+import { type ErrorSource, containErrors } from './contained-errors.ts';
 import { createDebugging } from './debug/debugging.ts';
 import { type SecureServing, secureServing } from './secure-serving.ts';
 import { releaseEndpoints } from './endpoint-release.ts';
@@ -66,6 +68,8 @@ interface Surroundings extends SourceSurroundings {
   /** What takes a while to make, and is the same for all programs of a process. */
   readonly protos?: Protos;
   readonly validate?: Validate;
+  /** Where errors are seen that nothing handles, once proxies are served; absent: they end the process. */
+  readonly errors?: ErrorSource;
 }
 
 /** A program that is serving. */
@@ -81,13 +85,13 @@ export interface Serving {
     readonly health: number;
     readonly monitoring: number;
   };
-  /** Resolves when the signal has fired and everything is closed. */
+  /** Resolves when the signal has fired and everything is closed; rejects if it ended for a reason of its own. */
   readonly ended: Promise<void>;
 }
 
 async function serve(config: Config, signal: AbortSignal): Promise<void> {
   try {
-    const { ended } = await startServing(config, signal);
+    const { ended } = await startServing(config, signal, { errors: process });
     await ended;
   } catch (error) {
     // Being stopped during the start is not a failure.
@@ -105,6 +109,9 @@ export async function startServing(
     now: () => performance.now(),
   });
   const end = new AbortController();
+  /** What makes the process end, in order. */
+  const failure = new AbortController();
+  let unexpectedErrors = 0;
   // There are no proxies to drain during the start.
   const endAtOnce = (): void => end.abort();
   signal.addEventListener('abort', endAtOnce);
@@ -133,6 +140,10 @@ export async function startServing(
       ...(surroundings.adsTimes && { adsTimes: surroundings.adsTimes }),
       ...(surroundings.amend && { amend: surroundings.amend }),
       canaries: config.canaries,
+      broken: (error) => {
+        log.error('The graph failed; please report it', { err: error });
+        failure.abort(new Error('the graph failed: proxies keep what they have until another replica serves them'));
+      },
       ...(surroundings.tenantOf && { tenantOf: surroundings.tenantOf }),
       signal: end.signal,
     });
@@ -151,6 +162,7 @@ export async function startServing(
       ...shared,
       ...{ source, secure, webhooks },
       debug: debugging.start(engine, source),
+      unexpectedErrors: () => unexpectedErrors,
     }).catch(async (error: unknown) => {
       end.abort();
       await source.end();
@@ -166,10 +178,19 @@ export async function startServing(
     };
     log.info('Serving proxies once the source is read', ports);
     signal.removeEventListener('abort', endAtOnce);
-    const ended = run(engine, source, log, signal)
+    if (surroundings.errors !== undefined)
+      containErrors(surroundings.errors, {
+        clock: systemClock,
+        log: (message, fields) => log.error(message, fields),
+        count: () => void unexpectedErrors++,
+        giveUp: (reason) => failure.abort(new Error(reason)),
+        signal: end.signal,
+      });
+    const ended = run(engine, source, log, AbortSignal.any([signal, failure.signal]))
       .then(() => engine.drain(config.streams.shutdown))
       .finally(() => end.abort())
-      .finally(() => Promise.all([source.end(), engine.ads.close()]));
+      .finally(() => closed({ source: source.end(), proxies: engine.ads.close() }, { clock: systemClock, log }))
+      .then(() => failure.signal.throwIfAborted());
     return { engine, ports, ended };
   } catch (error) {
     end.abort();

@@ -69,6 +69,7 @@ import { declareWorkloads } from './mesh/objects/workloads.ts';
 import { declareRouteHosts } from './mesh/clients/route-hosts.ts';
 import { declareRouteTables } from './mesh/resources/route-tables.ts';
 import { declareAudiences } from './mesh/clients/audiences.ts';
+import { declareCoveredServices } from './mesh/clients/covered-services.ts';
 import { declareDestinationViews } from './mesh/clients/destination-views.ts';
 import { declareNameDemand } from './mesh/clients/name-demand.ts';
 import { declareNames } from './mesh/resources/names.ts';
@@ -174,7 +175,8 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
 
   // Who asks, and what they share.
   const selectors = declareSelectors(graph, services, rules, virtualServices);
-  const audiences = declareAudiences(graph, inputs, services, rules, virtualServices);
+  const coveredServices = declareCoveredServices(graph, services);
+  const audiences = declareAudiences(graph, inputs, services, rules, virtualServices, coveredServices);
   const priorityLabels = declarePriorityLabels(graph, settings, services, rules);
   const routeHosts = declareRouteHosts(graph, services, virtualServices);
   const objects = {
@@ -189,6 +191,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     sidecars,
     policies,
     peerModes,
+    coveredServices,
     routeHosts,
   };
   const selectedNames = declareSelectedNames(graph, services, policySelectors(graph, objects));
@@ -256,7 +259,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     policies.peers.parsed,
     policies.requests.parsed,
     policies.authorization.parsed,
-    ...declareReferences(graph, deps),
+    ...declareReferences(graph, { ...deps, gateways: gateways.models }),
     ...declareSizeLimits(graph, deps),
     ...declareConflicts(graph, inputs, services, virtualServices, sidecars),
     listenerConflicts,

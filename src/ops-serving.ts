@@ -20,6 +20,8 @@ export interface OpsServingOptions {
   /** Absent without a cluster, or if nobody wants them. */
   readonly webhooks: WebhookServing | undefined;
   readonly debug: DebugSources;
+  /** How many errors nothing handled. */
+  readonly unexpectedErrors: () => number;
   readonly log: LogBudget;
   readonly signal: AbortSignal;
 }
@@ -44,6 +46,7 @@ export function startOps(options: OpsServingOptions): Promise<OpsServers> {
       authority: secure.expiry,
     }),
     suppressedLines: () => log.suppressed,
+    unexpectedErrors: options.unexpectedErrors,
     commits: () => committer.stats,
     graphFailures: () => mesh.graph.failures.size,
     services: () => mesh.services.size,

@@ -18,7 +18,7 @@ import type { WebhookFigures } from './ops/metric-sources.ts';
 import type { AdmissionRequest } from './webhooks/admission-review.ts';
 import { type InjectionOutcome, injectPod, labelsIn } from './webhooks/injecting.ts';
 import { InjectionFiles, type LoadInjection } from './webhooks/injection-files.ts';
-import { validate } from './webhooks/validating.ts';
+import { failingSoft, validate } from './webhooks/validating.ts';
 import { type Webhook, type WebhookServer, serveWebhooks } from './webhooks/webhook-server.ts';
 import { readDocument } from './yaml/document.ts';
 
@@ -54,7 +54,11 @@ export async function startWebhooks(options: WebhookServingOptions): Promise<Web
     webhooks.injectionDirectory === undefined
       ? undefined
       : new InjectionFiles({ directory: webhooks.injectionDirectory, load, clock, log, signal });
-  const check = createObjectCheck(config.mesh, protos, options.validate);
+  let unchecked = 0;
+  const check = failingSoft(createObjectCheck(config.mesh, protos, options.validate), (err) => {
+    unchecked++;
+    log.error('An object was admitted without a check; please report it', { err });
+  });
 
   const validateObject: Webhook = (request) => {
     const verdict = validate(request, check);
@@ -95,7 +99,7 @@ export async function startWebhooks(options: WebhookServingOptions): Promise<Web
     port: server.port,
     present: server.present,
     figures: () => ({
-      unanswered: server.unanswered,
+      unanswered: new Map([...server.unanswered, ...(unchecked > 0 ? [['unchecked', unchecked] as const] : [])]),
       validations: validations.values(),
       ...(files !== undefined && { injections, templateProblems: files.problems.length }),
     }),

@@ -382,6 +382,18 @@ test('replicas share what is equal', () => {
   expect(a.status['conditions']).toBe(b.status['conditions']);
 });
 
+test('however long the values are, the interner keeps no more bytes of them than it may', () => {
+  const interner = new Interner(100_000);
+  const valueOf = (i: number) => ({ text: `${i}`.padStart(2_000) });
+  const [first, last] = [valueOf(0), valueOf(99)];
+  expect(interner.value(first)).toBe(first);
+  expect(interner.value(valueOf(0))).toBe(first);
+  for (let i = 1; i < 99; i++) interner.value(valueOf(i));
+  interner.value(last);
+  expect(interner.value(valueOf(99))).toBe(last);
+  expect(interner.value(valueOf(0))).not.toBe(first);
+});
+
 test('the interner forgets when it is full, and is right nevertheless', () => {
   const interner = new Interner(10);
   for (let i = 0; i < 100; i++) expect(interner.value({ i: i % 15 })).toEqual({ i: i % 15 });

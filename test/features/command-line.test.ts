@@ -356,6 +356,37 @@ describe('serve', () => {
     expect(await running.exited).toBe(0);
   });
 
+  test.each([
+    [
+      'ends with 0 when it is told to end and waits for what never comes',
+      0,
+      '',
+      'process.kill(process.pid, "SIGTERM")',
+    ],
+    [
+      'says so when it waits for what never comes',
+      1,
+      'error: the command waits for something that cannot happen any more\n',
+      '',
+    ],
+  ])('%s', async (_, code, said, first) => {
+    const script = `
+      import { runProcess } from ${JSON.stringify(new URL('../../src/cli/process.ts', import.meta.url))};
+      await runProcess((_, { signal }) => {
+        ${first};
+        const alive = setInterval(() => ${first === '' ? 'clearInterval(alive)' : 'signal.aborted && clearInterval(alive)'});
+        return new Promise(() => {});
+      });`;
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+      env,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    const err: Buffer[] = [];
+    child.stderr.on('data', (chunk: Buffer) => err.push(chunk));
+    const [exit] = (await once(child, 'close')) as [number | null];
+    expect([exit, Buffer.concat(err).toString()]).toEqual([code, said]);
+  });
+
   /** Says when it ends what would have kept the process: after five seconds it ends all the same. */
   const witness = `process.on('exit', () => console.log('kept by ' + JSON.stringify(process.getActiveResourcesInfo()
     .filter((kind) => !/^(TTY|Pipe)Wrap$/.test(kind)))))`;

@@ -11,6 +11,7 @@ import { type KubernetesObject, objectKey, printRef } from '../../src/api/object
 import type { Problem } from '../../src/api/problem.ts';
 import { assertFromScratch } from '../../src/cache/testing/from-scratch.ts';
 import { readConfig } from '../../src/config/config.ts';
+import type { ErrorSource } from '../../src/contained-errors.ts';
 import type { Amend } from '../../src/envoy/encode/encoder.ts';
 import { buildMesh } from '../../src/mesh.ts';
 import { snapshotOf } from '../../src/snapshot.ts';
@@ -35,6 +36,8 @@ export interface ProgramOptions {
   readonly amend?: Amend | undefined;
   /** Is told of every line of the log, at once. */
   readonly onLine?: (line: LogLine) => void;
+  /** Where errors are seen that nothing handles. */
+  readonly errors?: ErrorSource;
   /** How large the heap may become. */
   readonly heapBytes?: number;
   /** As outside tests, only who has a credential is of a tenant; otherwise the node id says which. */
@@ -73,6 +76,7 @@ export class Program {
       clock = new SkippingClock(),
       amend,
       onLine,
+      errors,
       heapBytes,
       provenTenants = false,
       onEnd = onTestFinished,
@@ -111,6 +115,7 @@ export class Program {
       podUid: `uid of ${identity}`,
       adsTimes: { times: { lingerMs: 0 }, tickMs: 10 },
       ...(amend && { amend }),
+      ...(errors && { errors }),
       ...(heapBytes !== undefined && { heapBytes }),
       ...(!provenTenants && { tenantOf: ({ nodeId }) => nodeId.split('~')[2]?.split('.').at(-1) ?? '' }),
     });

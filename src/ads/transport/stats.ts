@@ -18,6 +18,8 @@ export interface AdsCounts {
   readonly timeouts: number;
   /** Times that a stream was resent assignments because its answer to clusters was missing for a long time. */
   readonly overdue: number;
+  /** Streams that this server has ended, by gRPC status. */
+  readonly ended: Readonly<Record<string, number>>;
   /** Bugs that ended a stream. Must be zero. */
   readonly failures: number;
   /** Streams whose bytes went through grpc-js instead of bypassing it: several times the CPU. Must be zero. */
@@ -52,7 +54,7 @@ export interface AdsMeasure {
 
 type Gauges = Omit<
   AdsCounts,
-  'pushes' | 'bytes' | 'refusals' | 'expired' | 'failures' | 'indirect' | 'timeouts' | 'overdue'
+  'pushes' | 'bytes' | 'refusals' | 'expired' | 'ended' | 'failures' | 'indirect' | 'timeouts' | 'overdue'
 >;
 
 export class AdsStats {
@@ -60,6 +62,7 @@ export class AdsStats {
   indirect = 0;
   timeouts = 0;
   overdue = 0;
+  readonly ended: Record<string, number> = {};
   readonly #pushes: Record<string, number> = {};
   readonly #bytes: Record<string, number> = {};
   readonly #refusals: Record<string, number> = {};
@@ -89,6 +92,7 @@ export class AdsStats {
       bytes: { ...this.#bytes },
       refusals: { ...this.#refusals },
       expired: { ...this.#expired },
+      ended: { ...this.ended },
       failures: this.failures,
       indirect: this.indirect,
       timeouts: this.timeouts,

@@ -65,6 +65,16 @@ export class Turns<Stream extends Waiting> {
   }
 
   #turn(): void {
+    try {
+      this.#serveSome();
+    } finally {
+      // Also after a bug of ours: otherwise no stream would ever have its turn again.
+      this.#scheduled = false;
+      if (this.#waiting > 0) this.#schedule();
+    }
+  }
+
+  #serveSome(): void {
     const began = this.#work.now();
     this.#work.begin();
     this.#serve(this.#acknowledging, began + ACKNOWLEDGING_MS);
@@ -74,8 +84,6 @@ export class Turns<Stream extends Waiting> {
       this.#serve(this.#others, began + TURN_MS);
       this.#owed = this.#work.now() - before;
     }
-    this.#scheduled = false;
-    if (this.#waiting > 0) this.#schedule();
   }
 
   /** Serves the first streams: at least one, and more while there is time. */
