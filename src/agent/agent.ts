@@ -1,5 +1,5 @@
 import { lookup } from 'node:dns/promises';
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import { type Clock, systemClock } from '../clock.ts';
@@ -10,11 +10,11 @@ import { readText } from './certificate/files.ts';
 import { AgentConfigError } from './settings/config-fields.ts';
 import { adminAt } from './envoy/admin.ts';
 import { type DrainOptions, drain, startDrain } from './envoy/drain.ts';
-import { endFormerEnvoy, forgetEnvoy, rememberEnvoy } from './envoy/former-envoy.ts';
+import { endFormerEnvoy, rememberEnvoy } from './envoy/former-envoy.ts';
 import { type EnvoyProcess, startEnvoy } from './envoy/process.ts';
 import { grpcBootstrapOf } from './grpc/bootstrap.ts';
 import { type AgentLog, createAgentLog } from './log.ts';
-import { needDirectory, ownAddresses, reportEnd, writeNeeded } from './machine.ts';
+import { needDirectory, ownAddresses, removeFile, reportEnd, writeNeeded } from './machine.ts';
 import { type Services, startServices } from './services.ts';
 import { type AgentOptions, type AgentSettings, readSettings } from './settings/settings.ts';
 import { type Life, statusSources } from './status/sources.ts';
@@ -47,7 +47,8 @@ export async function runAgent(
   const told = AbortSignal.any([signal, failed.signal]);
   told.addEventListener('abort', () => (life.phase = 'draining'), { once: true });
   try {
-    await endFormerEnvoy(pidFileOf(settings), { clock, log, signal });
+    // Without an Envoy, containers of the application write into the directory, too: nothing that is there is believed.
+    if (settings.hasEnvoy) await endFormerEnvoy(pidFileOf(settings), { clock, log, signal });
     const services = await startServices(settings, { clock, log, signal: end.signal });
     const sources = statusSources(settings, services, admin, life);
     const status = await serveStatus(proxy.statusPort, {
@@ -126,7 +127,7 @@ async function runEnvoy(
   if (envoy.pid !== undefined) rememberEnvoy(pidFileOf(settings), envoy.pid, log);
   const gone = new AbortController();
   void envoy.exited.then(() => {
-    forgetEnvoy(pidFileOf(settings));
+    removeFile(pidFileOf(settings));
     gone.abort();
   });
   await aborted(AbortSignal.any([signal, quit, gone.signal]));
@@ -134,7 +135,7 @@ async function runEnvoy(
   if (!life.isDrained && !quit.aborted) await drain(options, { signal: AbortSignal.any([gone.signal, quit]) });
   envoy.kill();
   await envoy.exited;
-  rmSync(file, { force: true });
+  removeFile(file);
   return 0;
 }
 

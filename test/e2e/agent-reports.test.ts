@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { Agent as Pool, type ClientRequest, createServer, request as requestPlainly } from 'node:http';
 import { Agent as SecurePool, request } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { freePorts } from '../peers/process.ts';
@@ -42,6 +42,8 @@ withPeers(['envoy'], 'what Envoy reports', () => {
     const agent = await startFairleadAgent({
       ...setup('server'),
       env: { ENVOY_SECURE_METRICS_PORT: `${envoy}`, ENVOY_SECURE_MERGED_METRICS_PORT: `${merged}` },
+      // Of each cluster, also those whose names come from requests.
+      proxyConfig: { proxyStatsMatcher: { inclusionPrefixes: ['cluster'] } },
     });
     await agent.ready();
     expect(await askSecurely(agent, envoy, true)).toContain('envoy_server_live');
@@ -60,8 +62,13 @@ withPeers(['envoy'], 'what Envoy reports', () => {
       const own = port === agent.ports.ready ? '/healthz/ready' : '/stats/prometheus';
       const call = caller(agent, port, isSecure);
       expect((await call('GET', own)).status, own).toBe(200);
+      // An Envoy that takes a caller for its own would keep figures under each name.
+      const headers = { 'x-envoy-upstream-alt-stat-name': 'strange', 'x-forwarded-for': '127.0.0.1' };
+      expect((await call('GET', own, { headers })).status, own).toBe(200);
       const asked = spellings(own).flatMap((path) => ['GET', 'POST'].map((method) => [method, path] as const));
       for (const method of ['HEAD', 'PUT', 'OPTIONS', 'DELETE']) asked.push([method, own]);
+      // Envoy would keep it, however long it is.
+      expect((await call('GET', own, { body: 'a body' })).status, own).toBe(413);
       await Promise.all(
         asked.map(async ([method, path]) => {
           const { status, body } = await call(method, path);
@@ -73,9 +80,13 @@ withPeers(['envoy'], 'what Envoy reports', () => {
         }),
       );
     }
+    // Requests whose end does not come are in nobody's way.
+    await Promise.all(Array.from({ length: 30 }, () => beginRequest(agent.ports.stats, '/stats/prometheus')));
+    expect((await agent.get(agent.ports.stats, '/stats/prometheus')).status).toBe(200);
     // Whatever has been done, nothing has come of it.
     expect((await agent.get(agent.ports.admin, '/server_info')).body).toContain('"state": "LIVE"');
     expect((await agent.get(agent.ports.admin, '/runtime')).body).not.toContain('attacked');
+    expect((await agent.get(agent.ports.admin, '/stats?filter=strange')).body).toBe('');
     expect((await agent.get(agent.ports.status, '/healthz/ready')).status).toBe(200);
     const filtered = await agent.get(
       agent.ports.stats,
@@ -191,12 +202,22 @@ function caller(agent: AgentProcess, port: number, isSecure: boolean) {
     : new Pool({ keepAlive: true, maxSockets: 4 });
   onTestFinished(() => pool.destroy());
   /** The path as it is: `fetch` would resolve its dots. */
-  return (method: string, path: string): Promise<Answer> => {
-    const asked = { host: '127.0.0.1', port, path, method, agent: pool };
-    return answerOf(
-      isSecure ? request({ ...toWorkload(agent), ...certificateOf(agent), ...asked }) : requestPlainly(asked),
-    );
+  return (method: string, path: string, { headers = {}, body = '' } = {}): Promise<Answer> => {
+    const asked = { host: '127.0.0.1', port, path, method, headers, agent: pool };
+    const sent = isSecure
+      ? request({ ...toWorkload(agent), ...certificateOf(agent), ...asked })
+      : requestPlainly(asked);
+    if (body !== '') sent.setHeader('content-length', body.length).write(body);
+    return answerOf(sent);
   };
+}
+
+/** Settles once Envoy waits for a body, which does not come. */
+async function beginRequest(port: number, path: string): Promise<void> {
+  const socket = connect(port, '127.0.0.1');
+  onTestFinished(() => void socket.destroy());
+  socket.write(`GET ${path} HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\nexpect: 100-continue\r\n\r\n`);
+  expect(String((await once(socket, 'data'))[0])).toMatch(/^HTTP\/1\.1 100 /);
 }
 
 const file = ({ root }: AgentProcess, name: string): Buffer =>

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -184,6 +184,9 @@ withPeers(['envoy'], 'the agent beside Envoy', () => {
     const { setup } = await startMesh();
     const agent = await startFairleadAgent(setup('server'));
     await agent.ready();
+    // A file that cannot be removed holds nothing up.
+    rmSync(join(agent.root, 'etc/istio/proxy/envoy.pid'));
+    mkdirSync(join(agent.root, 'etc/istio/proxy/envoy.pid'));
     process.kill(envoyOf(agent), 'SIGSEGV');
     expect(await agent.process.exited).toBe(139);
     expect(messages(agent).at(-1)).toContain('SIGSEGV');

@@ -46,6 +46,12 @@ interface Answers {
   readonly isMutual?: boolean;
 }
 
+/** How long a caller may take, until it is connected and has sent what it asks for; and with its answer. */
+const WITHIN = { connected: '5s', asked: '10s', answered: '60s', idle: '120s' } as const;
+
+/** Bytes that a caller may send over HTTP/2 before anybody has read them: the least that there is. */
+const WINDOW = 65_535;
+
 function listener(host: string, port: number, answers: Answers): object {
   const { statPrefix, path, cluster, queries, filters = [], isMutual = false } = answers;
   return {
@@ -57,7 +63,7 @@ function listener(host: string, port: number, answers: Answers): object {
     perConnectionBufferLimitBytes: BUFFER,
     filterChains: [
       {
-        ...(isMutual && { transportSocket: mutualTls }),
+        ...(isMutual && { transportSocket: mutualTls, transportSocketConnectTimeout: WITHIN.connected }),
         filters: [
           {
             name: 'envoy.filters.network.http_connection_manager',
@@ -66,6 +72,14 @@ function listener(host: string, port: number, answers: Answers): object {
                 'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
               codecType: 'AUTO',
               statPrefix,
+              requestHeadersTimeout: WITHIN.connected,
+              requestTimeout: WITHIN.asked,
+              commonHttpProtocolOptions: { idleTimeout: WITHIN.idle, maxStreamDuration: WITHIN.answered },
+              http2ProtocolOptions: {
+                maxConcurrentStreams: 32,
+                initialStreamWindowSize: WINDOW,
+                initialConnectionWindowSize: WINDOW,
+              },
               // What is compared is what goes on: the admin interface resolves dots and escapes, too.
               normalizePath: true,
               mergeSlashes: true,
@@ -73,7 +87,7 @@ function listener(host: string, port: number, answers: Answers): object {
               routeConfig: {
                 virtualHosts: [{ name: 'backend', domains: ['*'], routes: routesTo(path, cluster, queries) }],
               },
-              httpFilters: [...filters, router],
+              httpFilters: [wholeRequest, ...filters, router],
             },
           },
         ],
@@ -133,6 +147,12 @@ const httpFilter = (name: string, type: string, config: object = {}): object => 
   name: `envoy.filters.http.${name}`,
   typedConfig: { '@type': `type.googleapis.com/envoy.extensions.filters.http.${type}`, ...config },
 });
+
+/**
+ * The admin interface keeps all of a request's body, and waits for its end: only a request that is whole goes on, and
+ * nobody has anything to send. One byte is the least that this filter takes.
+ */
+const wholeRequest = httpFilter('buffer', 'buffer.v3.Buffer', { maxRequestBytes: 1 });
 
 const router = httpFilter('router', 'router.v3.Router');
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../clock.ts';
 import { createAgentLog } from '../log.ts';
-import { endFormerEnvoy, forgetEnvoy, rememberEnvoy } from './former-envoy.ts';
+import { endFormerEnvoy, rememberEnvoy } from './former-envoy.ts';
 
 const lines: string[] = [];
 const log = createAgentLog({ level: 'info', format: 'text' }, (line) => void lines.push(line));
@@ -72,7 +72,7 @@ test('a file that is broken, or of an Envoy that has ended, ends nothing', async
   envoy.kill('SIGKILL');
   await once(envoy, 'exit');
   await endFormer(file);
-  forgetEnvoy(file);
+  rmSync(file, { force: true });
   await endFormer(file);
   expect(lines).toEqual([]);
 });

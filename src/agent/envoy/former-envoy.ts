@@ -1,7 +1,8 @@
-import { readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { type Clock, sleep } from '../../clock.ts';
 import { readText } from '../certificate/files.ts';
 import type { AgentLog } from '../log.ts';
+import { removeFile } from '../machine.ts';
 import { AgentConfigError } from '../settings/config-fields.ts';
 
 /** An Envoy as it is remembered, so that it is recognized although its number may since be another's. */
@@ -27,8 +28,6 @@ export function rememberEnvoy(file: string, pid: number, log: AgentLog): void {
     log.warn('If this agent is killed, its Envoy has to be ended by hand', { pid, reason: String(error) });
   }
 }
-
-export const forgetEnvoy = (file: string): void => rmSync(file, { force: true });
 
 /** Milliseconds between looks; looks. */
 const [EVERY, MOST] = [50, 100];
@@ -65,7 +64,7 @@ export async function endFormerEnvoy(file: string, { clock, log, signal }: Forme
     }
     for (let look = 0; look < MOST && isThere(); look++) await sleep(clock, EVERY, { signal });
   }
-  forgetEnvoy(file);
+  removeFile(file);
 }
 
 function read(file: string): Remembered | undefined {
