@@ -23,6 +23,8 @@ export abstract class Differences {
   /** What followed from it for streams. */
   readonly marked = new Alike<Marks>();
   readonly #concerns = new Alike<Concern | undefined>();
+  /** Types of which some difference is part of a rollout. */
+  readonly #partOfSome = new Map<string, boolean>();
 
   /** The names of a type that differ. */
   of(typeUrl: string): ReadonlyMap<string, Difference> {
@@ -37,7 +39,7 @@ export abstract class Differences {
    */
   concern(type: { readonly typeUrl: string }, wanted: Wanted, all: readonly Rollout[]): Concern | undefined {
     const differences = this.of(type.typeUrl);
-    if (differences.size === 0) return undefined;
+    if (differences.size === 0 || (all.length === 0 && !this.#isPartOfSome(type.typeUrl))) return undefined;
     return this.#concerns.of([type, ...wanted.key, all], () => {
       const names = new Map<string, readonly Rollout[]>();
       for (const [name, { rollouts }] of differences) {
@@ -46,6 +48,15 @@ export abstract class Differences {
       }
       return names.size === 0 ? undefined : new Concern(type.typeUrl, names);
     });
+  }
+
+  #isPartOfSome(typeUrl: string): boolean {
+    let known = this.#partOfSome.get(typeUrl);
+    if (known === undefined) {
+      known = Array.from(this.of(typeUrl).values()).some(({ rollouts }) => rollouts.length > 0);
+      this.#partOfSome.set(typeUrl, known);
+    }
+    return known;
   }
 
   protected abstract compare(typeUrl: string): ReadonlyMap<string, Difference>;

@@ -1,4 +1,3 @@
-import type { World } from './publication.ts';
 import { List, type News, type Root, wasIn, type Watcher } from './forest.ts';
 import type { NameSet } from './name-set.ts';
 import { Batch, type Served } from './served.ts';
@@ -13,10 +12,14 @@ export interface Selection {
   readonly missing: readonly string[];
 }
 
-/** What a stream sees, or saw. */
-export interface Sight {
+/** How somebody sees what is below roots. One object for all who see it alike, as long as there are any. */
+export interface Viewpoint {
   readonly qualifiers: readonly string[];
   readonly excluded: ReadonlySet<string>;
+}
+
+/** What a stream sees, or saw. */
+export interface Sight extends Viewpoint {
   /** @param before resolves as of before these news, oldest first; absent: as of now. */
   resolve(typeUrl: string, name: string, before?: readonly News[]): Served | undefined;
 }
@@ -25,8 +28,7 @@ export interface Sight {
 export class WorldView implements Watcher, Sight {
   readonly key: string;
   readonly roots: readonly Root[];
-  readonly qualifiers: readonly string[];
-  readonly excluded: ReadonlySet<string>;
+  readonly viewpoint: Viewpoint;
   /** The streams in this world. */
   readonly watchers = new Set<Watcher>();
   /** How many have entered this world. */
@@ -38,16 +40,23 @@ export class WorldView implements Watcher, Sight {
   constructor(
     key: string,
     roots: readonly Root[],
-    { qualifiers, excluded = [] }: World,
+    viewpoint: Viewpoint,
     holders: HoldersByName,
     shared: SharedBatches,
   ) {
     this.key = key;
     this.roots = roots;
-    this.qualifiers = qualifiers;
-    this.excluded = new Set(excluded);
+    this.viewpoint = viewpoint;
     this.#holders = holders;
     this.#shared = shared;
+  }
+
+  get qualifiers(): readonly string[] {
+    return this.viewpoint.qualifiers;
+  }
+
+  get excluded(): ReadonlySet<string> {
+    return this.viewpoint.excluded;
   }
 
   get watched(): boolean {
