@@ -1,15 +1,26 @@
 import type { Parties } from './barrier.ts';
 import type { Canaries, Gate, Waiter } from './canaries.ts';
 import type { Blocked } from './composition.ts';
+import type { HeldNames } from './ledger.ts';
 import type { Served } from '../store/served.ts';
 import type { Subscription } from './subscription.ts';
 import type { WorldView } from '../store/world.ts';
 
 /** What a client is owed may have to be tried by another one first. Whoever has just come is sent everything. */
 export function gateOf(subscription: Subscription, view: WorldView, canaries: Canaries, client: Waiter): Gate {
-  const { type, all, ledger, context } = subscription;
+  const { type, all, ledger } = subscription;
   const { pending } = ledger;
   if (type.isTried !== true || all || pending === undefined || !canaries.holdBack(client)) return 'open';
+  return gateOfNames(subscription, pending, view, canaries, client);
+}
+
+function gateOfNames(
+  { type, ledger, context }: Subscription,
+  pending: HeldNames,
+  view: WorldView,
+  canaries: Canaries,
+  client: Waiter,
+): Gate {
   const items = (): Served[] => [...pending.keys()].flatMap((name) => view.resolve(type.typeUrl, name) ?? []);
   const { many, gates } = context.shared();
   const shared = pending.size < many ? undefined : ledger.marks?.pending;
@@ -21,8 +32,16 @@ export function gateOf(subscription: Subscription, view: WorldView, canaries: Ca
  * the new version may speak another protocol.
  */
 export function heldWith(gate: Gate, { guarded, view }: Parties): Blocked {
-  const pending = guarded?.ledger.pending;
-  if (gate === 'open' || guarded === undefined || pending === undefined) return undefined;
+  if (gate === 'open' || guarded?.ledger.pending === undefined) return undefined;
+  return heldWithNames(gate, guarded, guarded.ledger.pending, view);
+}
+
+function heldWithNames(
+  gate: Exclude<Gate, 'open'>,
+  guarded: Subscription,
+  pending: HeldNames,
+  view: WorldView,
+): Blocked {
   return ({ name }) => {
     if (pending.get(name) === undefined) return false;
     const cluster = view.resolve(guarded.type.typeUrl, name);

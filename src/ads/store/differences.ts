@@ -1,5 +1,5 @@
 import { Alike } from './alike.ts';
-import type { Marks } from '../protocol/ledger.ts';
+import type { CommonMarks, Marks } from '../protocol/ledger.ts';
 import { Concern, joinRollouts, type Rollout } from '../rollouts/rollout.ts';
 import type { Served } from './served.ts';
 
@@ -20,7 +20,9 @@ interface Wanted {
 /** What streams have to make up for, compared type by type when first needed. */
 export abstract class Differences {
   readonly #byType = new Map<string, ReadonlyMap<string, Difference>>();
-  /** What followed from it for streams. */
+  /** By type and by what clients have asked for, what followed from it for those that were owed nothing. */
+  readonly #common = new Map<object, Map<object, CommonMarks>>();
+  /** What followed from it for other streams. */
   readonly marked = new Alike<Marks>();
   readonly #concerns = new Alike<Concern | undefined>();
   /** Types of which some difference is part of a rollout. */
@@ -31,6 +33,15 @@ export abstract class Differences {
     let differences = this.#byType.get(typeUrl);
     if (differences === undefined) this.#byType.set(typeUrl, (differences = this.compare(typeUrl)));
     return differences;
+  }
+
+  /** @param wanted by identity. */
+  commonMarks(type: object, wanted: object, make: () => CommonMarks): CommonMarks {
+    let ofType = this.#common.get(type);
+    if (ofType === undefined) this.#common.set(type, (ofType = new Map<object, CommonMarks>()));
+    let marks = ofType.get(wanted);
+    if (marks === undefined) ofType.set(wanted, (marks = make()));
+    return marks;
   }
 
   /**
