@@ -20,7 +20,8 @@ export interface AskedContext {
 export function awaitAsked(subscription: Subscription, view: WorldView, owedAll: boolean, context: AskedContext): void {
   const asked = subscription.takeAsked();
   const asksAll = subscription.all && !owedAll;
-  if (context.rollouts.size > 0 && (asksAll || asked.length > 0)) awaitNames(subscription, view, asksAll, asked, context);
+  if (context.rollouts.size > 0 && (asksAll || asked.length > 0))
+    awaitNames(subscription, view, asksAll, asked, context);
 }
 
 function awaitNames(
@@ -40,10 +41,8 @@ function awaitNames(
     return concernOf(typeUrl, batches, rollouts, brought);
   };
   let concern: Concern | undefined;
-  if (asksAll)
-    concern = shared.asked.of([...from, ...interest.key], () => concernIn(interest.in(view).batches));
-  else
-    concern = concernIn([new Batch(asked.flatMap((name) => view.resolve(typeUrl, name) ?? []))]);
+  if (asksAll) concern = shared.asked.of([...from, ...interest.key], () => concernIn(interest.in(view).batches));
+  else concern = concernIn([new Batch(asked.flatMap((name) => view.resolve(typeUrl, name) ?? []))]);
   if (concern !== undefined) awaited.owe(concern);
 }
 

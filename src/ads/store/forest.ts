@@ -83,41 +83,8 @@ export function variantOf(member: Member, qualifiers: readonly string[]): Served
   return undefined;
 }
 
-/** What a root had of a name before the news (oldest first); undefined if none of the news is about it. */
-export function wasIn(
-  root: Root,
-  news: readonly News[],
-  typeUrl: string,
-  name: string,
-  qualifiers: readonly string[],
-): { readonly was: Served | undefined } | undefined {
-  for (const each of news) {
-    const changes = each.root === root ? each.changes.get(typeUrl)?.get(name) : undefined;
-    let first: Change | undefined;
-    // A name has only one variant at a time among those that are seen: the others were not there.
-    for (const change of changes ?? []) {
-      if (isSeenWith(qualifiers, change.qualifier) && first?.was === undefined) first = change;
-    }
-    if (first !== undefined) return first;
-  }
-  return undefined;
-}
-
-/** The rollouts that changed a name, for those with these qualifiers. */
-export function rolloutsIn(
-  news: readonly News[],
-  typeUrl: string,
-  name: string,
-  qualifiers: readonly string[],
-): readonly Rollout[] {
-  let found = NO_ROLLOUTS;
-  for (const { look, changes } of news)
-    for (const { qualifier, rollouts } of (look && changes.get(typeUrl)?.get(name)) ?? [])
-      if (rollouts.length > 0 && isSeenWith(qualifiers, qualifier)) found = joinRollouts(found, rollouts);
-  return found;
-}
-
-function isSeenWith(qualifiers: readonly string[], qualifier: string): boolean {
+/** Whether somebody with these qualifiers sees a variant. */
+export function isSeenWith(qualifiers: readonly string[], qualifier: string): boolean {
   return qualifier === '' || qualifiers.includes(qualifier);
 }
 

@@ -1,5 +1,7 @@
 import { type Difference, Differences } from './differences.ts';
-import { type Changes, List, type News, type Root, rolloutsIn, wasIn } from './forest.ts';
+import { Earlier } from './earlier.ts';
+import { type Changes, List, type News, type Root } from './forest.ts';
+import type { Served } from './served.ts';
 import { findIn, type HoldersByName, type Sight, type Viewpoint, type WorldView } from './world.ts';
 
 /** From what the streams of a world saw before some publications to what they see now. */
@@ -15,7 +17,9 @@ export class Update extends Differences {
   }
 
   protected compare(typeUrl: string): ReadonlyMap<string, Difference> {
-    return compareNames(typeUrl, this.#news, this.#sight);
+    const { qualifiers } = this.#sight;
+    const resolve = (name: string, before?: Earlier): Served | undefined => this.#sight.resolve(typeUrl, name, before);
+    return compareNames(typeUrl, this.#news, { qualifiers, resolve });
   }
 }
 
@@ -57,9 +61,9 @@ export class RootUpdate extends Differences {
     const { qualifiers, excluded } = this.#viewpoint;
     return compareNames(typeUrl, this.#news, {
       qualifiers,
-      resolve: (_, name, before) => {
+      resolve: (name, before) => {
         if (excluded.has(name)) return undefined;
-        const former = before && wasIn(this.#root, before, typeUrl, name, qualifiers);
+        const former = before?.in(this.#root, name);
         return former ? former.was : findIn(this.#root.lists, this.#holders, typeUrl, name, qualifiers);
       },
     });
@@ -98,20 +102,14 @@ function isOneOf(holders: List | ReadonlySet<List>, lists: ReadonlyMap<List, unk
 function compareNames(
   typeUrl: string,
   news: readonly News[],
-  sight: Pick<Sight, 'qualifiers' | 'resolve'>,
+  { qualifiers, resolve }: Pick<Sight, 'qualifiers'> & { resolve(name: string, before?: Earlier): Served | undefined },
 ): ReadonlyMap<string, Difference> {
   const differences = new Map<string, Difference>();
-  const looked = news.length > 1 ? new Set<string>() : undefined;
-  for (const { changes } of news) {
-    for (const name of changes.get(typeUrl)?.keys() ?? []) {
-      if (looked?.has(name) === true) continue;
-      looked?.add(name);
-      const was = sight.resolve(typeUrl, name, news);
-      const now = sight.resolve(typeUrl, name);
-      if (was === now) continue;
-      const rollouts = rolloutsIn(news, typeUrl, name, sight.qualifiers);
-      differences.set(name, { was, now, rollouts });
-    }
+  const earlier = new Earlier(news, typeUrl, qualifiers);
+  for (const [name, rollouts] of earlier.names) {
+    const was = resolve(name, earlier);
+    const now = resolve(name);
+    if (was !== now) differences.set(name, { was, now, rollouts });
   }
   return differences;
 }

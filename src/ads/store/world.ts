@@ -1,4 +1,5 @@
-import { List, type News, type Root, wasIn, type Watcher } from './forest.ts';
+import type { Earlier } from './earlier.ts';
+import { List, type News, type Root, type Watcher } from './forest.ts';
 import type { NameSet } from './name-set.ts';
 import { Batch, type Served } from './served.ts';
 import type { SharedBatches } from './shared-batches.ts';
@@ -20,8 +21,8 @@ export interface Viewpoint {
 
 /** What a stream sees, or saw. */
 export interface Sight extends Viewpoint {
-  /** @param before resolves as of before these news, oldest first; absent: as of now. */
-  resolve(typeUrl: string, name: string, before?: readonly News[]): Served | undefined;
+  /** @param before resolves as of before this; absent: as of now. */
+  resolve(typeUrl: string, name: string, before?: Earlier): Served | undefined;
 }
 
 /** What is reachable from some roots with some qualifiers, minus some names. Streams that see the same share one. */
@@ -67,10 +68,10 @@ export class WorldView implements Watcher, Sight {
     for (const watcher of this.watchers) watcher.changed(news);
   }
 
-  resolve(typeUrl: string, name: string, before?: readonly News[]): Served | undefined {
+  resolve(typeUrl: string, name: string, before?: Earlier): Served | undefined {
     if (this.excluded.has(name)) return undefined;
     for (const root of this.roots) {
-      const former = before && wasIn(root, before, typeUrl, name, this.qualifiers);
+      const former = before?.in(root, name);
       const found = former ? former.was : findIn(root.lists, this.#holders, typeUrl, name, this.qualifiers);
       if (found !== undefined) return found;
     }
