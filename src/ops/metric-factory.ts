@@ -1,16 +1,19 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, type Histogram, type Registry } from 'prom-client';
+import { Tally } from './tally.ts';
 
 export type Labelled<L extends string> = readonly (readonly [Record<L, string>, number])[];
 
 type Labels<L extends string> = readonly L[];
 
-/** Ways to define a metric. But for histograms and totals, values are read at each scrape. */
+/** Ways to define a metric. All values but those of totals are read at each scrape. */
 export interface MetricFactory {
   gauge(name: string, help: string, value: () => number): void;
   counter(name: string, help: string, value: () => number): void;
   gauges<L extends string>(name: string, help: string, labelNames: Labels<L>, values: () => Labelled<L>): void;
   counters<L extends string>(name: string, help: string, labelNames: Labels<L>, values: () => Labelled<L>): void;
-  histogram<L extends string = never>(name: string, help: string, buckets: number[], labelNames?: L[]): Histogram<L>;
+  histogram(name: string, help: string, bounds: readonly number[]): Tally;
+  /** One for each value of a label. */
+  histograms(name: string, help: string, bounds: readonly number[], labelName: string): (label: string) => Tally;
   total<L extends string>(name: string, help: string, labelNames: L[]): Counter<L>;
 }
 
@@ -47,7 +50,21 @@ export function metricsOf(registry: Registry): MetricFactory {
     },
     gauges,
     counters,
-    histogram: (name, help, buckets, labelNames = []) => new Histogram({ name, help, buckets, labelNames, registers }),
+    histogram(name, help, bounds) {
+      const tally = new Tally(bounds);
+      registry.registerMetric(tallied(name, help, () => [[{}, tally]]));
+      return tally;
+    },
+    histograms(name, help, bounds, labelName) {
+      const tallies = new Map<string, Tally>();
+      const all: Tallies = () => Array.from(tallies, ([label, tally]) => [{ [labelName]: label }, tally]);
+      registry.registerMetric(tallied(name, help, all));
+      return (label) => {
+        let tally = tallies.get(label);
+        if (tally === undefined) tallies.set(label, (tally = new Tally(bounds)));
+        return tally;
+      };
+    },
     total: (name, help, labelNames) => new Counter({ name, help, labelNames, registers }),
   };
 }
@@ -56,4 +73,21 @@ export function metricsOf(registry: Registry): MetricFactory {
 function setAll<L extends string>(metric: Counter<L> | Gauge<L>, values: Labelled<L>): void {
   metric.reset();
   for (const [labels, value] of values) metric.inc(labels, value);
+}
+
+type Tallies = () => (readonly [labels: Readonly<Record<string, string>>, tally: Tally])[];
+
+/** A histogram whose values are counted elsewhere: what the registry asks of a metric, which its types do not say. */
+function tallied(name: string, help: string, tallies: Tallies): Histogram {
+  const get = (): object => ({ name, help, type: 'histogram', values: tallies().flatMap(valuesOf), aggregator: 'sum' });
+  const valuesOf = ([labels, { bounds, cumulative, sum }]: ReturnType<Tallies>[number]): object[] => [
+    ...[...bounds, '+Inf'].map((le, i) => ({
+      labels: { le, ...labels },
+      value: cumulative[i],
+      metricName: `${name}_bucket`,
+    })),
+    { labels, value: sum, metricName: `${name}_sum` },
+    { labels, value: cumulative.at(-1), metricName: `${name}_count` },
+  ];
+  return { name, get } as unknown as Histogram;
 }

@@ -39,7 +39,7 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
   };
   const started = Date.now();
 
-  const { gauge, counter, gauges, counters, histogram, total } = metricsOf(registry);
+  const { gauge, counter, gauges, counters, histogram, histograms, total } = metricsOf(registry);
   const { version } = sources;
   const ads = once(sources.ads);
   const commits = once(sources.commits);
@@ -319,11 +319,11 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     'Time from a change until everything that it changes for a proxy is sent to that proxy, in seconds.',
     [0.1, 0.5, 1, 3, 5, 10, 20, 30],
   );
-  const sizes = histogram(
+  const sizes = histograms(
     'pilot_xds_config_size_bytes',
     'Sizes of responses.',
     [1, 10_000, 1_000_000, 4_000_000, 10_000_000, 40_000_000],
-    ['type'],
+    'type',
   );
   const sending = histogram(
     'pilot_xds_send_time',
@@ -339,7 +339,7 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     );
   const triggers = total('pilot_push_triggers', 'Batches of changes published, by what they were about.', ['type']);
   return {
-    sent: (type, bytes) => sizes.observe({ type }, bytes),
+    sent: (type, bytes) => sizes(type).observe(bytes),
     taken: (seconds) => sending.observe(seconds),
     triggered(reasons) {
       for (const type of reasons) triggers.inc({ type });

@@ -18,10 +18,21 @@ export interface AskedContext {
  * @param owedAll whether everything was owed before it asked.
  */
 export function awaitAsked(subscription: Subscription, view: WorldView, owedAll: boolean, context: AskedContext): void {
-  const { rollouts } = context;
-  const { all, type, interest, awaited } = subscription;
   const asked = subscription.takeAsked();
-  if (rollouts.size === 0) return;
+  const asksAll = subscription.all && !owedAll;
+  if (context.rollouts.size > 0 && (asksAll || asked.length > 0))
+    awaitNames(subscription, view, asksAll, asked, context);
+}
+
+function awaitNames(
+  subscription: Subscription,
+  view: WorldView,
+  asksAll: boolean,
+  asked: readonly string[],
+  context: AskedContext,
+): void {
+  const { rollouts } = context;
+  const { type, interest, awaited } = subscription;
   const { typeUrl } = type;
   const shared = context.shared();
   const from = [type, view, rollouts.epoch];
@@ -30,10 +41,8 @@ export function awaitAsked(subscription: Subscription, view: WorldView, owedAll:
     return concernOf(typeUrl, batches, rollouts, brought);
   };
   let concern: Concern | undefined;
-  if (all && !owedAll)
-    concern = shared.asked.of([...from, ...interest.key], () => concernIn(interest.in(view).batches));
-  else if (asked.length > 0)
-    concern = concernIn([new Batch(asked.flatMap((name) => view.resolve(typeUrl, name) ?? []))]);
+  if (asksAll) concern = shared.asked.of([...from, ...interest.key], () => concernIn(interest.in(view).batches));
+  else concern = concernIn([new Batch(asked.flatMap((name) => view.resolve(typeUrl, name) ?? []))]);
   if (concern !== undefined) awaited.owe(concern);
 }
 

@@ -1,4 +1,5 @@
 import { Intervals } from './intervals.ts';
+import { isIn } from './in-flight.ts';
 import type { Difference } from '../store/differences.ts';
 import { type HeldNames, NONE } from './ledger.ts';
 import { type Arrival, type Departure, departuresOf, fewer, notEmpty, split } from './name-groups.ts';
@@ -339,9 +340,4 @@ const NO_NAMES: readonly string[] = [];
 /** Whether a client that has what belongs to it may still be unable to use it. */
 function isLate(cluster: Served | undefined): boolean {
   return cluster !== undefined && [...leavesOf(cluster.resource.body)].some(({ late }) => late === true);
-}
-
-/** Whether a response stands for this nonce. */
-function isIn({ first, nonce: last }: Sent, nonce: number): boolean {
-  return first <= nonce && nonce <= last;
 }

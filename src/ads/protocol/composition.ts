@@ -1,4 +1,4 @@
-import { type Marks, NONE } from './ledger.ts';
+import { type CommonMarks, type Marks, NONE } from './ledger.ts';
 import { itemsOf, type Piece, type Sent, UNSENT } from './sent.ts';
 import { Batch, type Held, type Served, versionOf } from '../store/served.ts';
 import type { Subscription } from './subscription.ts';
@@ -42,7 +42,15 @@ function isYetToCome({ type, interest }: Subscription, view: WorldView): boolean
 }
 
 function compose(of: Subscription, view: WorldView, blocked: Blocked): Sent | undefined {
-  if (of.all && blocked === undefined) return composeAll(of, view);
+  if (blocked === undefined) {
+    if (of.all) return composeAll(of, view);
+    const common = of.trial === undefined && !of.wholeState ? of.ledger.commonIn(of.context.shared()) : undefined;
+    if (common !== undefined) return composeCommon(of, view, common);
+  }
+  return composeOwn(of, view, blocked);
+}
+
+function composeOwn(of: Subscription, view: WorldView, blocked: Blocked): Sent | undefined {
   const marks = blocked === undefined && of.trial === undefined ? manyMarksOf(of) : undefined;
   if (marks !== undefined) return composeAlike(of, view, marks);
   const first = of.all && (of.interest.wildcard || of.wholeState);
@@ -69,6 +77,17 @@ function needsWhole({ ledger, inFlight }: Subscription): boolean {
 
 function manyMarksOf({ context, ledger }: Subscription): Marks | undefined {
   return (ledger.pending?.size ?? 0) >= context.shared().many ? ledger.marks : undefined;
+}
+
+/** The same names with the same content for all that share these marks. */
+function composeCommon(of: Subscription, view: WorldView, common: CommonMarks): Sent | undefined {
+  const kind = of.context.delta ? 'delta' : 'state of the world';
+  let response = common.responses[kind];
+  if (response === undefined) {
+    const sent = composeOwed(of, { view, blocked: undefined, piece: undefined, only: () => true, first: false });
+    common.responses[kind] = response = { sent, after: of.ledger.marks! };
+  } else of.ledger.take(response.after);
+  return response.sent && { ...response.sent };
 }
 
 /** What is owed to many streams alike is composed once. */

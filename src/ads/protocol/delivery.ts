@@ -210,7 +210,8 @@ export class Delivery implements Watcher {
 
   /** The client has acknowledged something that it was sent. */
   get acknowledged(): boolean {
-    return this.#subscriptions.some((subscription) => (subscription?.inFlight.ackedNonce ?? 0) > 0);
+    for (const subscription of this.#subscriptions) if ((subscription?.inFlight.ackedNonce ?? 0) > 0) return true;
+    return false;
   }
 
   get owes(): boolean {
@@ -273,11 +274,13 @@ export class Delivery implements Watcher {
     }
     const { accepted, refused } = settled;
     const isNews = error !== undefined && !(refused.length === 1 && isTolerated(refused[0]!, error.message));
-    const taken = isNews ? accepted : [...accepted, ...refused];
+    const taken = isNews || refused.length === 0 ? accepted : [...accepted, ...refused];
     for (const sent of taken) this.#accept(subscription, sent, now);
     if (isNews && refused.length > 0) this.#reject(subscription, refused, error.message, now);
     this.#hear(subscription);
-    subscription.awaited.answered(taken, isNews ? refused : [], this.#standing(subscription));
+    const rejected = isNews ? refused : NONE;
+    if (rejected.length > 0 || taken.some(({ concerns }) => concerns.length > 0))
+      subscription.awaited.answered(taken, rejected, this.#standing(subscription));
     return true;
   }
 
@@ -389,3 +392,5 @@ export class Delivery implements Watcher {
     return this.#context.types.some((other) => other.refersTo === type.typeUrl);
   }
 }
+
+const NONE: readonly Sent[] = [];

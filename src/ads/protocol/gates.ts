@@ -1,6 +1,7 @@
 import type { Parties } from './barrier.ts';
 import type { Canaries, Gate, Waiter } from './canaries.ts';
 import type { Blocked } from './composition.ts';
+import type { HeldNames } from './ledger.ts';
 import type { Served } from '../store/served.ts';
 import type { Subscription } from './subscription.ts';
 import type { WorldView } from '../store/world.ts';
@@ -10,9 +11,19 @@ import type { WorldView } from '../store/world.ts';
  * restricts clients is sent to everybody at once: the first one could be the one that it shuts out.
  */
 export function gateOf(subscription: Subscription, view: WorldView, canaries: Canaries, client: Waiter): Gate {
-  const { type, all, ledger, context, awaited } = subscription;
+  const { type, all, ledger } = subscription;
   const { pending } = ledger;
   if (type.isTried !== true || all || pending === undefined || !canaries.holdBack(client)) return 'open';
+  return gateOfNames(subscription, pending, view, canaries, client);
+}
+
+function gateOfNames(
+  { type, ledger, context, awaited }: Subscription,
+  pending: HeldNames,
+  view: WorldView,
+  canaries: Canaries,
+  client: Waiter,
+): Gate {
   const { restrictions } = awaited;
   const restricts = (name: string): boolean => restrictions.some((concern) => concern.restricts(name));
   const items = (): Served[] =>
@@ -29,8 +40,16 @@ export function gateOf(subscription: Subscription, view: WorldView, canaries: Ca
  * the new version may speak another protocol.
  */
 export function heldWith(gate: Gate, { guarded, view }: Parties): Blocked {
-  const pending = guarded?.ledger.pending;
-  if (gate === 'open' || guarded === undefined || pending === undefined) return undefined;
+  if (gate === 'open' || guarded?.ledger.pending === undefined) return undefined;
+  return heldWithNames(gate, guarded, guarded.ledger.pending, view);
+}
+
+function heldWithNames(
+  gate: Exclude<Gate, 'open'>,
+  guarded: Subscription,
+  pending: HeldNames,
+  view: WorldView,
+): Blocked {
   return ({ name }) => {
     if (pending.get(name) === undefined) return false;
     const cluster = view.resolve(guarded.type.typeUrl, name);

@@ -9,7 +9,8 @@ export interface Settled {
   readonly refused: readonly Sent[];
 }
 
-const NOTHING: Settled = { accepted: [], refused: [] };
+const NONE: readonly Sent[] = [];
+const NOTHING: Settled = { accepted: NONE, refused: NONE };
 /** A client that never answers costs bounded memory: beyond this number, records are folded into one. */
 const MAX_RECORDS = 32;
 /** The same for the names in newer records: this many, or as many as were folded before. */
@@ -68,14 +69,16 @@ export class InFlight {
   }
 
   add(sent: Sent): void {
+    if (this.#responses.length > 0) this.#foldIfMany();
+    this.#responses.push(sent);
+  }
+
+  #foldIfMany(): void {
     const responses = this.#responses;
-    const [oldest, ...newer] = responses;
-    if (oldest !== undefined) {
-      const names = newer.reduce((sum, each) => sum + namesOf(each), 0);
-      const tooMany = responses.length >= MAX_RECORDS || names > Math.max(MAX_NEWER_NAMES, namesOf(oldest));
-      if (tooMany) responses.splice(0, responses.length, fold(oldest, newer, this.#subscribed));
-    }
-    responses.push(sent);
+    const [oldest, ...newer] = responses as [Sent, ...Sent[]];
+    const names = newer.reduce((sum, each) => sum + namesOf(each), 0);
+    const tooMany = responses.length >= MAX_RECORDS || names > Math.max(MAX_NEWER_NAMES, namesOf(oldest));
+    if (tooMany) responses.splice(0, responses.length, fold(oldest, newer, this.#subscribed));
   }
 
   clear(): void {
@@ -147,18 +150,26 @@ export class InFlight {
    */
   settle(nonce: number, error: boolean, version: string): Settled | undefined {
     const responses = this.#responses;
-    const index = responses.findIndex((sent) => sent.first <= nonce && nonce <= sent.nonce);
+    let index = 0;
+    while (index < responses.length && !isIn(responses[index]!, nonce)) index++;
+    if (index === responses.length) index = -1;
     if (index < 0) return nonce === this.#sentNonce ? NOTHING : undefined;
     const answered = responses[index]!;
     if (!error) this.#ackedNonce = Math.max(this.#ackedNonce, nonce);
     if (this.#delta) {
       if (!error && nonce < answered.nonce) return NOTHING;
-      responses.splice(index, 1);
-      return error ? { accepted: [], refused: [answered] } : { accepted: [answered], refused: [] };
+      if (responses.length === 1) responses.pop();
+      else responses.splice(index, 1);
+      return error ? { accepted: NONE, refused: [answered] } : { accepted: [answered], refused: NONE };
     }
     const upTo = responses.splice(0, index + 1);
     if (!error) return { accepted: upTo, refused: [] };
     if (index > 0 && version === answered.version) return { accepted: [answered], refused: upTo.slice(0, -1) };
     return { accepted: [], refused: upTo };
   }
+}
+
+/** Whether a response stands for this nonce. */
+export function isIn({ first, nonce: last }: Sent, nonce: number): boolean {
+  return first <= nonce && nonce <= last;
 }

@@ -1,4 +1,6 @@
 import { GONE, type NewRefusal, Refusals } from './refusals.ts';
+import type { Sent } from './sent.ts';
+import type { SharedWork } from '../store/shared-work.ts';
 import { type Held, type Names, Served, versionOf } from '../store/served.ts';
 
 /** Names with what a client holds of them. */
@@ -12,6 +14,34 @@ export interface Marks {
 }
 
 /**
+ * What clients are owed that were owed nothing before, and that see the same changes: one object for all of them, with
+ * what follows from it until the next publication.
+ */
+export class CommonMarks implements Marks {
+  readonly pending: HeldNames;
+  readonly kept: HeldNames;
+  readonly asked: HeldNames;
+  /** By kind of stream, the response, and what is owed afterwards. */
+  readonly responses: { [kind in 'delta' | 'state of the world']?: { readonly sent: Sent | undefined; after: Marks } } =
+    {};
+  /** Which assignments lose their last ready endpoint, or bring the first one. */
+  readiness: Readonly<Record<'emptied' | 'filled', ReadonlySet<string>>> | undefined;
+  /** What was computed since the publication that this follows from. */
+  readonly #work: SharedWork;
+
+  constructor({ pending, kept, asked }: Marks, work: SharedWork) {
+    this.pending = pending;
+    this.kept = kept;
+    this.asked = asked;
+    this.#work = work;
+  }
+
+  isOf(work: SharedWork): boolean {
+    return this.#work === work;
+  }
+}
+
+/**
  * What a client is owed of one type, by name. A name that is in none of these maps is current at the client, as nearly
  * every name nearly always is: the maps exist only while they have entries.
  */
@@ -20,6 +50,7 @@ export class Ledger {
   readonly #kept = new CopiedOnWrite();
   readonly #asked = new CopiedOnWrite();
   #refusals: Refusals | undefined;
+  #common: CommonMarks | undefined;
   #partial: Map<string, Set<Served>> | undefined;
 
   /** Owed names, with what the client holds of them (provided that it accepts the responses on their way). */
@@ -56,6 +87,32 @@ export class Ledger {
   get marks(): Marks | undefined {
     if (this.refusals !== undefined) return undefined;
     return { pending: this.#pending.share(), kept: this.#kept.share(), asked: this.#asked.share() };
+  }
+
+  /** Nothing is known but that all is current at the client. */
+  get isClean(): boolean {
+    return this.pending === undefined && this.kept === undefined && this.asked === undefined && !this.#refuses;
+  }
+
+  get #refuses(): boolean {
+    return this.refusals !== undefined;
+  }
+
+  /** What was taken over from others last, if it is still all that is known, and nothing has been published since. */
+  commonIn(work: SharedWork): CommonMarks | undefined {
+    const common = this.#common;
+    if (common?.isOf(work) !== true || this.#refuses) return undefined;
+    const isSame =
+      (this.pending ?? NONE) === common.pending &&
+      (this.kept ?? NONE) === common.kept &&
+      (this.#asked.names ?? NONE) === common.asked;
+    return isSame ? common : undefined;
+  }
+
+  /** Takes over what other clients are owed, too; undefined: something else has changed for this client alone. */
+  share(common: CommonMarks | undefined): void {
+    this.#common = common;
+    if (common !== undefined) this.take(common);
   }
 
   /** Takes over marks that are the same for other clients. */

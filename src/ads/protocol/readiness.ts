@@ -2,7 +2,10 @@ import type { BarrierTimes, Parties } from './barrier.ts';
 import type { Blocked } from './composition.ts';
 import { leavesOf } from '../store/resource.ts';
 import { type Held, type References, Served } from '../store/served.ts';
+import type { HeldNames } from './ledger.ts';
 import type { Subscription } from './subscription.ts';
+import type { ResourceType } from '../types.ts';
+import type { WorldView } from '../store/world.ts';
 import { usesOf } from './uses.ts';
 
 /**
@@ -32,31 +35,37 @@ export class Readiness {
   /** Which of these assignments must not be sent yet; undefined while nothing is held back. */
   blocksAssignments(of: Subscription, parties: Parties, now: number): Blocked {
     const changes = changesIn(of, parties);
-    this.#note(changes, now);
+    if (changes !== NO_CHANGES || this.#since.size > 0) this.#note(changes, now);
     if (changes.emptied.size + this.#usedAt.size === 0) return undefined;
+    return this.#blocked(changes, parties, now);
+  }
+
+  #blocked(changes: Changes, parties: Parties, now: number): Blocked {
     const left = this.#left(this.#recent(changes.emptied, now), parties, now);
     return left.size === 0 ? undefined : ({ name }) => left.has(name);
   }
 
   /** Which tables and listeners must not be sent yet; undefined while nothing is held back. */
-  blocksReferrers({ followers, ...parties }: Parties, now: number): Blocked {
-    for (const follower of followers) {
+  blocksReferrers(parties: Parties, now: number): Blocked {
+    for (const follower of parties.followers) {
       if (follower.ledger.pending === undefined) continue;
-      const filled = this.#recent(changesIn(follower, { followers, ...parties }).filled, now);
+      const filled = this.#recent(changesIn(follower, parties).filled, now);
       if (filled.size > 0) return ({ resource }) => this.#references.find(resource.body, filled, () => true);
     }
     return undefined;
   }
 
   /** What is no longer owed is waited for as long as at first when it is owed again. */
-  settle({ followers }: Parties): void {
-    if (this.#since.size === 0) return;
+  settle(parties: Parties): void {
+    if (this.#since.size > 0) this.#settle(parties);
+  }
+
+  #settle({ followers }: Parties): void {
     const isOwed = (name: string): boolean => followers.some(({ ledger }) => ledger.pending?.has(name) === true);
     this.#since = new Map([...this.#since].filter(([name]) => isOwed(name)));
   }
 
   #note({ emptied, filled }: Changes, now: number): void {
-    if (emptied.size + filled.size + this.#since.size === 0) return;
     this.#since = new Map([...emptied, ...filled].map((name) => [name, this.#since.get(name) ?? now]));
   }
 
@@ -85,23 +94,28 @@ type Changes = Readonly<Record<'emptied' | 'filled', ReadonlySet<string>>>;
 
 const NO_CHANGES: Changes = { emptied: new Set(), filled: new Set() };
 
-function changesIn({ all, type, ledger, context }: Subscription, { view }: Parties): Changes {
-  const { pending } = ledger;
-  if (all || pending === undefined) return NO_CHANGES;
-  const work = (): Changes => {
-    const emptied = new Set<string>();
-    const filled = new Set<string>();
-    for (const [name, held] of pending) {
-      const present = view.resolve(type.typeUrl, name);
-      // What the client holds of it may be unknown: then nothing is known to change.
-      if (present === undefined || typeof held === 'string' || isReady(present) === isReady(held)) continue;
-      (isReady(present) ? filled : emptied).add(name);
-    }
-    return emptied.size + filled.size === 0 ? NO_CHANGES : { emptied, filled };
-  };
-  const { many, readiness } = context.shared();
-  const marks = pending.size < many ? undefined : ledger.marks;
-  return marks === undefined ? work() : readiness.of([type, view, marks.pending], work);
+function changesIn(of: Subscription, { view }: Parties): Changes {
+  const { all, type, ledger, context } = of;
+  if (all || ledger.pending === undefined) return NO_CHANGES;
+  const shared = context.shared();
+  const common = ledger.commonIn(shared);
+  if (common !== undefined) return (common.readiness ??= changesOf(type, ledger.pending, view));
+  const marks = ledger.pending.size < shared.many ? undefined : ledger.marks;
+  return marks === undefined
+    ? changesOf(type, ledger.pending, view)
+    : shared.readiness.of([type, view, marks.pending], () => changesOf(type, marks.pending, view));
+}
+
+function changesOf({ typeUrl }: ResourceType, pending: HeldNames, view: WorldView): Changes {
+  const emptied = new Set<string>();
+  const filled = new Set<string>();
+  for (const [name, held] of pending) {
+    const present = view.resolve(typeUrl, name);
+    // What the client holds of it may be unknown: then nothing is known to change.
+    if (present === undefined || typeof held === 'string' || isReady(present) === isReady(held)) continue;
+    (isReady(present) ? filled : emptied).add(name);
+  }
+  return emptied.size + filled.size === 0 ? NO_CHANGES : { emptied, filled };
 }
 
 function isReady(held: Exclude<Held, string>): boolean {

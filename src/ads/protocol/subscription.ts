@@ -2,8 +2,8 @@ import type { Alike } from '../store/alike.ts';
 import { Awaited } from './awaited.ts';
 import { InFlight } from './in-flight.ts';
 import { Interest, type InterestContext } from './interest.ts';
-import { Ledger, type Marks } from './ledger.ts';
-import type { Differences } from '../store/differences.ts';
+import { CommonMarks, Ledger, type Marks } from './ledger.ts';
+import type { Difference, Differences } from '../store/differences.ts';
 import { type BackOff, UNKNOWN, backOff } from './refusals.ts';
 import type { EncodedResource } from '../store/resource.ts';
 import type { Recipient } from '../rollouts/recipient.ts';
@@ -177,6 +177,7 @@ export class Subscription {
 
   /** Delta: names come and go. Honoured whatever else the request says. */
   subscribe(request: DiscoveryRequest, view: WorldView): void {
+    if (!request.names.any && !request.removed.any) return;
     const { interest } = this;
     const gone = request.removed.strings();
     interest.remove(gone);
@@ -224,16 +225,26 @@ export class Subscription {
   /** Something was published, or the stream moved to another world. */
   changed(differences: Differences): void {
     const names = differences.of(this.type.typeUrl);
-    if (names.size === 0 || (this.#owesBlindly && this.ledger.kept === undefined)) return;
+    if (names.size === 0) return;
+    const wanted = this.ledger.isClean && !this.#all ? this.interest.only : undefined;
+    this.ledger.share(wanted && differences.commonMarks(this.type, wanted, () => this.#commonMarks(names)));
+    if (wanted !== undefined || (this.#owesBlindly && this.ledger.kept === undefined)) return;
     if (this.#all || names.size < this.context.shared().many) {
       for (const [name, { was, now }] of names) if (this.interest.has(name)) this.#mark(name, was, now === undefined);
       return;
     }
-    this.#alike(differences.marked, [], (ledger) => {
-      for (const [name, { was, now }] of names) {
-        if (this.interest.has(name)) ledger.mark(name, was, now === undefined && this.#keeps(name));
-      }
-    });
+    this.#alike(differences.marked, [], (ledger) => this.#markIn(ledger, names));
+  }
+
+  #markIn(ledger: Ledger, names: ReadonlyMap<string, Difference>): void {
+    for (const [name, { was, now }] of names)
+      if (this.interest.has(name)) ledger.mark(name, was, now === undefined && this.#keeps(name));
+  }
+
+  #commonMarks(names: ReadonlyMap<string, Difference>): CommonMarks {
+    const ledger = new Ledger();
+    this.#markIn(ledger, names);
+    return new CommonMarks(ledger.marks!, this.context.shared());
   }
 
   /** What belongs to the resources just sent is owed again: a client warms these, and need not ask. */

@@ -57,12 +57,7 @@ export class Unseen {
    */
   look(view: WorldView, mark: (differences: Differences, rollouts: readonly Rollout[]) => void): boolean {
     const former = this.#former;
-    const looks = this.#moving;
-    const { moved } = this.#context.shared();
-    const rollouts =
-      looks.length === 0
-        ? NO_ROLLOUTS
-        : moved.of(looks, () => [...new Set(looks.flatMap((look) => [...look.rollouts]))]);
+    const rollouts = this.#moving.length === 0 ? NO_ROLLOUTS : this.#movingRollouts();
     // What changed before, the client may have because it moved back and forth.
     if (this.#news.length > 0) mark(this.#context.update(former ?? view, this.#news), rollouts);
     if (former !== undefined) mark(this.#context.move(former, view, this.#overtaken), rollouts);
@@ -70,15 +65,23 @@ export class Unseen {
     return former !== undefined;
   }
 
+  #movingRollouts(): readonly Rollout[] {
+    const looks = this.#moving;
+    const { moved } = this.#context.shared();
+    return moved.of(looks, () => [...new Set(looks.flatMap((look) => [...look.rollouts]))]);
+  }
+
   /** It is known what concerns this client of all that has been published, or the client is gone. */
   forget(): void {
     const { recipient } = this.#context;
-    for (const { look } of [...this.#news, ...this.#overtaken]) look?.end(recipient);
+    for (const { look } of this.#news) look?.end(recipient);
+    this.#news.length = 0;
+    if (this.#former === undefined) return;
+    for (const { look } of this.#overtaken) look?.end(recipient);
     for (const look of this.#moving) look.end(recipient);
-    this.#former?.release();
+    this.#former.release();
     this.#former = undefined;
     this.#moving = [];
-    this.#news = [];
     this.#overtaken = [];
   }
 }

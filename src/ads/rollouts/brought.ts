@@ -17,19 +17,23 @@ export class Brought {
   readonly #children = new Map<List, Map<List, readonly Rollout[]>>();
   #notes = 0;
   #sweepAt = MANY;
+  /** Any of them. */
+  #last: Rollout | undefined;
+  /** Which rollouts were under way when the others were last forgotten. */
+  #sweptIn: object | undefined;
 
   member(list: List, typeUrl: string, name: string, qualifier: string, rollouts: readonly Rollout[]): void {
     if (rollouts.length === 0) return;
     const variants = inner(inner(inner(this.#members, list), typeUrl), name);
     variants.set(qualifier, joinRollouts(underWay(variants.get(qualifier)), rollouts));
-    this.#noted();
+    this.#noted(rollouts);
   }
 
   child(list: List, child: List, rollouts: readonly Rollout[]): void {
     if (rollouts.length === 0) return;
     const children = inner(this.#children, list);
     children.set(child, joinRollouts(underWay(children.get(child)), rollouts));
-    this.#noted();
+    this.#noted(rollouts);
   }
 
   memberLeft(list: List, typeUrl: string, name: string, qualifier: string): void {
@@ -42,7 +46,9 @@ export class Brought {
 
   /** By name, for those in a world. */
   in(view: Pick<WorldView, 'roots' | 'qualifiers'>, typeUrl: string): ReadonlyMap<string, readonly Rollout[]> {
+    this.#forgetOver();
     const found = new Map<string, readonly Rollout[]>();
+    if (this.#notes === 0) return found;
     const add = (name: string, rollouts: readonly Rollout[]): void => {
       if (rollouts.length > 0) found.set(name, joinRollouts(found.get(name) ?? NO_ROLLOUTS, rollouts));
     };
@@ -58,8 +64,20 @@ export class Brought {
     return found;
   }
 
-  #noted(): void {
-    if (++this.#notes < this.#sweepAt) return;
+  /** Each stream that asks for something looks at all notes: only those that say something may be left. */
+  #forgetOver(): void {
+    const { epoch } = this.#last?.registry ?? {};
+    if (epoch === this.#sweptIn) return;
+    this.#sweep();
+    this.#sweptIn = epoch;
+  }
+
+  #noted(rollouts: readonly Rollout[]): void {
+    this.#last = rollouts[0];
+    if (++this.#notes >= this.#sweepAt) this.#sweep();
+  }
+
+  #sweep(): void {
     this.#notes = 0;
     for (const types of this.#members.values())
       for (const names of types.values()) for (const variants of names.values()) this.#notes += sweep(variants);

@@ -9,6 +9,8 @@ import type { Names } from '../store/served.ts';
 interface Registry {
   /** What clients are waited for in place of the same. */
   readonly joined: Alike<Concern>;
+  /** A new one whenever other objects have rollouts. */
+  readonly epoch: object;
   /** Increasing. */
   nextId(): number;
   about(key: string, find: () => About): About;

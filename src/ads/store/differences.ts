@@ -1,5 +1,5 @@
 import { Alike } from './alike.ts';
-import type { Marks } from '../protocol/ledger.ts';
+import type { CommonMarks, Marks } from '../protocol/ledger.ts';
 import { Concern, joinRollouts, type Rollout } from '../rollouts/rollout.ts';
 import type { Served } from './served.ts';
 
@@ -20,9 +20,13 @@ interface Wanted {
 /** What streams have to make up for, compared type by type when first needed. */
 export abstract class Differences {
   readonly #byType = new Map<string, ReadonlyMap<string, Difference>>();
-  /** What followed from it for streams. */
+  /** By type and by what clients have asked for, what followed from it for those that were owed nothing. */
+  readonly #common = new Map<object, Map<object, CommonMarks>>();
+  /** What followed from it for other streams. */
   readonly marked = new Alike<Marks>();
   readonly #concerns = new Alike<Concern | undefined>();
+  /** Types of which some difference is part of a rollout. */
+  readonly #partOfSome = new Map<string, boolean>();
 
   /** The names of a type that differ. */
   of(typeUrl: string): ReadonlyMap<string, Difference> {
@@ -31,13 +35,22 @@ export abstract class Differences {
     return differences;
   }
 
+  /** @param wanted by identity. */
+  commonMarks(type: object, wanted: object, make: () => CommonMarks): CommonMarks {
+    let ofType = this.#common.get(type);
+    if (ofType === undefined) this.#common.set(type, (ofType = new Map<object, CommonMarks>()));
+    let marks = ofType.get(wanted);
+    if (marks === undefined) ofType.set(wanted, (marks = make()));
+    return marks;
+  }
+
   /**
    * What of it concerns all those with the same interest in a type. Undefined: nothing that is part of a rollout.
    * @param all rollouts that every difference is part of.
    */
   concern(type: { readonly typeUrl: string }, wanted: Wanted, all: readonly Rollout[]): Concern | undefined {
     const differences = this.of(type.typeUrl);
-    if (differences.size === 0) return undefined;
+    if (differences.size === 0 || (all.length === 0 && !this.#isPartOfSome(type.typeUrl))) return undefined;
     return this.#concerns.of([type, ...wanted.key, all], () => {
       const names = new Map<string, readonly Rollout[]>();
       for (const [name, { rollouts }] of differences) {
@@ -46,6 +59,15 @@ export abstract class Differences {
       }
       return names.size === 0 ? undefined : new Concern(type.typeUrl, names);
     });
+  }
+
+  #isPartOfSome(typeUrl: string): boolean {
+    let known = this.#partOfSome.get(typeUrl);
+    if (known === undefined) {
+      known = Array.from(this.of(typeUrl).values()).some(({ rollouts }) => rollouts.length > 0);
+      this.#partOfSome.set(typeUrl, known);
+    }
+    return known;
   }
 
   protected abstract compare(typeUrl: string): ReadonlyMap<string, Difference>;

@@ -1,5 +1,6 @@
 import { type Concern, joinRollouts, NO_ROLLOUTS, type Rollout } from '../rollouts/rollout.ts';
 import type { Served } from './served.ts';
+import type { RootUpdate } from './update.ts';
 
 /** Several variants of a name, by qualifier; a single variant without a qualifier is stored as itself. */
 export type Member = Served | ReadonlyMap<string, Served>;
@@ -21,6 +22,8 @@ export interface News {
   readonly changes: Changes;
   /** Those who have not looked at it yet; undefined: it is part of no rollout. */
   readonly look: Concern | undefined;
+  /** What follows for those who have looked at everything before some other news, and who see it alike. */
+  readonly updates: Map<object, Map<News, RootUpdate>>;
 }
 
 /** Must be notified of changes: a world, and in it a stream. */
@@ -80,41 +83,8 @@ export function variantOf(member: Member, qualifiers: readonly string[]): Served
   return undefined;
 }
 
-/** What a root had of a name before the news (oldest first); undefined if none of the news is about it. */
-export function wasIn(
-  root: Root,
-  news: readonly News[],
-  typeUrl: string,
-  name: string,
-  qualifiers: readonly string[],
-): { readonly was: Served | undefined } | undefined {
-  for (const each of news) {
-    const changes = each.root === root ? each.changes.get(typeUrl)?.get(name) : undefined;
-    let first: Change | undefined;
-    // A name has only one variant at a time among those that are seen: the others were not there.
-    for (const change of changes ?? []) {
-      if (isSeenWith(qualifiers, change.qualifier) && first?.was === undefined) first = change;
-    }
-    if (first !== undefined) return first;
-  }
-  return undefined;
-}
-
-/** The rollouts that changed a name, for those with these qualifiers. */
-export function rolloutsIn(
-  news: readonly News[],
-  typeUrl: string,
-  name: string,
-  qualifiers: readonly string[],
-): readonly Rollout[] {
-  let found = NO_ROLLOUTS;
-  for (const { look, changes } of news)
-    for (const { qualifier, rollouts } of (look && changes.get(typeUrl)?.get(name)) ?? [])
-      if (rollouts.length > 0 && isSeenWith(qualifiers, qualifier)) found = joinRollouts(found, rollouts);
-  return found;
-}
-
-function isSeenWith(qualifiers: readonly string[], qualifier: string): boolean {
+/** Whether somebody with these qualifiers sees a variant. */
+export function isSeenWith(qualifiers: readonly string[], qualifier: string): boolean {
   return qualifier === '' || qualifiers.includes(qualifier);
 }
 

@@ -1,4 +1,5 @@
-import { type Changes, type Former, type List, type News, type Root, wasIn } from './forest.ts';
+import type { Earlier } from './earlier.ts';
+import type { Changes, Former, List, Root } from './forest.ts';
 import type { Served } from './served.ts';
 import { findIn, type HoldersByName, type Sight } from './world.ts';
 
@@ -93,10 +94,10 @@ export class FormerWorld implements Sight {
     return this;
   }
 
-  resolve(typeUrl: string, name: string, before?: readonly News[]): Served | undefined {
+  resolve(typeUrl: string, name: string, before?: Earlier): Served | undefined {
     if (this.excluded.has(name)) return undefined;
     for (const root of this.roots) {
-      const former = before && wasIn(root.root, before, typeUrl, name, this.qualifiers);
+      const former = before?.in(root.root, name);
       const found = former ? former.was : root.resolve(typeUrl, name, this.qualifiers, this.holders);
       if (found !== undefined) return found;
     }

@@ -1,6 +1,7 @@
 import { type Difference, Differences } from './differences.ts';
 import type { FormerWorld } from './former-world.ts';
-import { type List, type News, rolloutsIn, variantOf } from './forest.ts';
+import { Earlier } from './earlier.ts';
+import { type List, type News, variantOf } from './forest.ts';
 import type { Served } from './served.ts';
 import type { WorldView } from './world.ts';
 
@@ -40,10 +41,9 @@ export class Move extends Differences {
 
   protected compare(typeUrl: string): ReadonlyMap<string, Difference> {
     const differences = new Map<string, Difference>();
+    const earlier = new Earlier(this.#news, typeUrl, this.#after.qualifiers);
     this.#visit(typeUrl, (name, was, now) => {
-      if (was === now) return;
-      const rollouts = rolloutsIn(this.#news, typeUrl, name, this.#after.qualifiers);
-      differences.set(name, { was, now, rollouts });
+      if (was !== now) differences.set(name, { was, now, rollouts: earlier.rolloutsOf(name) });
     });
     return differences;
   }

@@ -1,5 +1,6 @@
 import { Brought } from '../rollouts/brought.ts';
 import type { ContentHasher } from './content-hash.ts';
+import type { Differences } from './differences.ts';
 import { FormerRoot, FormerWorld } from './former-world.ts';
 import { type Change, type Changes, ChangeSet, eachMember, List, type Member, type News, Root } from './forest.ts';
 import { Move } from './move.ts';
@@ -9,8 +10,8 @@ import { Concern, joinRollouts, NO_ROLLOUTS, type Rollout } from '../rollouts/ro
 import { Served } from './served.ts';
 import { SharedBatches } from './shared-batches.ts';
 import { SharedWork } from './shared-work.ts';
-import { Update } from './update.ts';
-import { type Sight, WorldView } from './world.ts';
+import { RootUpdate, Update } from './update.ts';
+import { type Sight, type Viewpoint, WorldView } from './world.ts';
 
 /**
  * What the published commits made: a forest of lists, and the worlds that streams see of it. Applying a publication
@@ -21,6 +22,8 @@ export class Store {
   readonly #lists = new Map<string, List>();
   readonly #roots = new Map<List, Root>();
   readonly #worlds = new Map<string, WorldView>();
+  /** With the number of worlds that have each. */
+  readonly #viewpoints = new Map<string, { readonly viewpoint: Viewpoint; worlds: number }>();
   /** Type -> name -> the lists that hold it. */
   readonly #holders = new Map<string, Map<string, List | Set<List>>>();
   readonly #served = new Map<string, Served>();
@@ -58,7 +61,7 @@ export class Store {
     for (const [list, { byType }] of touched) for (const former of list.formers ?? []) former.note(list, byType);
     for (const [root, changes] of this.#changesByRoot(touched, moved)) {
       this.shared.changed(root, changes.keys());
-      const news = { root, changes, look: lookAt(changes) };
+      const news = { root, changes, look: lookAt(changes), updates: new Map() };
       for (const world of root.worlds) world.changed(news);
     }
     for (const list of touched.keys()) this.#drop(list);
@@ -72,7 +75,7 @@ export class Store {
     let view = this.#worlds.get(key);
     if (view === undefined) {
       const held = roots.map((root) => this.#root(root));
-      view = new WorldView(key, held, world, this.#holders, this.shared);
+      view = new WorldView(key, held, this.#viewpoint(world), this.#holders, this.shared);
       this.#worlds.set(key, view);
       for (const root of held) root.worlds.add(view);
     }
@@ -83,6 +86,7 @@ export class Store {
   leave(view: WorldView): void {
     if (--view.holders > 0) return;
     this.#worlds.delete(view.key);
+    this.#unviewed(view.viewpoint);
     for (const root of view.roots) {
       root.worlds.delete(view);
       if (root.worlds.size > 0) continue;
@@ -122,8 +126,9 @@ export class Store {
   }
 
   /** What changes for a stream that looks at its world again. */
-  update(sight: Sight, news: readonly News[]): Update {
-    return this.work.updates.of([sight, ...news], () => new Update(sight, news));
+  update(sight: Sight, news: readonly News[]): Differences {
+    const common = sight instanceof WorldView ? RootUpdate.of(sight, news, this.#holders) : undefined;
+    return common ?? this.work.updates.of([sight, ...news], () => new Update(sight, news));
   }
 
   /** What rollouts under way have brought to a world, by name. */
@@ -156,6 +161,21 @@ export class Store {
     let root = this.#roots.get(list);
     if (root === undefined) this.#roots.set(list, (root = new Root(list)));
     return root;
+  }
+
+  #viewpoint({ qualifiers, excluded = [] }: World): Viewpoint {
+    const viewpoint = { qualifiers, excluded: new Set(excluded) };
+    const key = viewpointKey(viewpoint);
+    let known = this.#viewpoints.get(key);
+    if (known === undefined) this.#viewpoints.set(key, (known = { viewpoint, worlds: 0 }));
+    known.worlds++;
+    return known.viewpoint;
+  }
+
+  #unviewed(viewpoint: Viewpoint): void {
+    const key = viewpointKey(viewpoint);
+    const known = this.#viewpoints.get(key);
+    if (known !== undefined && --known.worlds === 0) this.#viewpoints.delete(key);
   }
 
   #setMember(change: MemberChange, touched: Map<List, ChangeSet>): void {
@@ -335,6 +355,10 @@ export class Store {
     if (list === undefined || list.parents > 0 || list.members.size > 0 || list.children.length > 0) return;
     if (!this.#roots.has(list) && this.#lists.get(list.key) === list) this.#lists.delete(list.key);
   }
+}
+
+function viewpointKey({ qualifiers, excluded }: Viewpoint): string {
+  return JSON.stringify([qualifiers, [...excluded]]);
 }
 
 function same(a: EncodedResource, b: EncodedResource): boolean {

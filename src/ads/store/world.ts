@@ -1,5 +1,5 @@
-import type { World } from './publication.ts';
-import { List, type News, type Root, wasIn, type Watcher } from './forest.ts';
+import type { Earlier } from './earlier.ts';
+import { List, type News, type Root, type Watcher } from './forest.ts';
 import type { NameSet } from './name-set.ts';
 import { Batch, type Served } from './served.ts';
 import type { SharedBatches } from './shared-batches.ts';
@@ -13,20 +13,23 @@ export interface Selection {
   readonly missing: readonly string[];
 }
 
-/** What a stream sees, or saw. */
-export interface Sight {
+/** How somebody sees what is below roots. One object for all who see it alike, as long as there are any. */
+export interface Viewpoint {
   readonly qualifiers: readonly string[];
   readonly excluded: ReadonlySet<string>;
-  /** @param before resolves as of before these news, oldest first; absent: as of now. */
-  resolve(typeUrl: string, name: string, before?: readonly News[]): Served | undefined;
+}
+
+/** What a stream sees, or saw. */
+export interface Sight extends Viewpoint {
+  /** @param before resolves as of before this; absent: as of now. */
+  resolve(typeUrl: string, name: string, before?: Earlier): Served | undefined;
 }
 
 /** What is reachable from some roots with some qualifiers, minus some names. Streams that see the same share one. */
 export class WorldView implements Watcher, Sight {
   readonly key: string;
   readonly roots: readonly Root[];
-  readonly qualifiers: readonly string[];
-  readonly excluded: ReadonlySet<string>;
+  readonly viewpoint: Viewpoint;
   /** The streams in this world. */
   readonly watchers = new Set<Watcher>();
   /** How many have entered this world. */
@@ -38,16 +41,23 @@ export class WorldView implements Watcher, Sight {
   constructor(
     key: string,
     roots: readonly Root[],
-    { qualifiers, excluded = [] }: World,
+    viewpoint: Viewpoint,
     holders: HoldersByName,
     shared: SharedBatches,
   ) {
     this.key = key;
     this.roots = roots;
-    this.qualifiers = qualifiers;
-    this.excluded = new Set(excluded);
+    this.viewpoint = viewpoint;
     this.#holders = holders;
     this.#shared = shared;
+  }
+
+  get qualifiers(): readonly string[] {
+    return this.viewpoint.qualifiers;
+  }
+
+  get excluded(): ReadonlySet<string> {
+    return this.viewpoint.excluded;
   }
 
   get watched(): boolean {
@@ -58,10 +68,10 @@ export class WorldView implements Watcher, Sight {
     for (const watcher of this.watchers) watcher.changed(news);
   }
 
-  resolve(typeUrl: string, name: string, before?: readonly News[]): Served | undefined {
+  resolve(typeUrl: string, name: string, before?: Earlier): Served | undefined {
     if (this.excluded.has(name)) return undefined;
     for (const root of this.roots) {
-      const former = before && wasIn(root, before, typeUrl, name, this.qualifiers);
+      const former = before?.in(root, name);
       const found = former ? former.was : findIn(root.lists, this.#holders, typeUrl, name, this.qualifiers);
       if (found !== undefined) return found;
     }

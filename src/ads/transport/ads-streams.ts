@@ -23,7 +23,7 @@ import { type Call, FrameWriter } from './frame-writer.ts';
 import { type GivenType, givenOf } from './given.ts';
 import { type AdsCounts, type AdsMeasure, AdsStats, type StreamState, stateOf } from './stats.ts';
 import { Round } from './round.ts';
-import { Siblings } from './siblings.ts';
+import { Clients } from './siblings.ts';
 import { Rollouts } from '../rollouts/rollouts.ts';
 import { Batch, References } from '../store/served.ts';
 import { Store } from '../store/store.ts';
@@ -86,7 +86,7 @@ export class AdsStreams {
   readonly #rollouts: Rollouts;
   readonly #canaries: Canaries;
   readonly #refused = shareForRefused();
-  readonly #siblings: Siblings;
+  readonly #clients: Clients;
   readonly #hosts = new Map<StreamKind, StreamHost>();
   readonly #convergence: Convergence<AdsStream>;
   readonly #turns = new Turns<AdsStream>({
@@ -96,8 +96,8 @@ export class AdsStreams {
       this.#round.hasTime();
       this.#sent = 0;
     },
-    serve: (stream) => {
-      stream.serve();
+    serve: (stream, now) => {
+      stream.serve(now);
       if (stream.delivery?.owes !== true) this.#convergence.caughtUp(stream, this.#options.now());
     },
     isFull: () => this.#sent > TURN_BYTES,
@@ -121,7 +121,7 @@ export class AdsStreams {
     this.#unknownTypes = new UnknownTypes(options.log);
     this.#stats = new AdsStats(options.types);
     this.#arrivals = new Arrivals({ ...ADS_LIMITS, ...options.limits }.maxStreams);
-    this.#siblings = new Siblings(options.types, (stream) => this.#wake(stream));
+    this.#clients = new Clients(options.types, (stream) => this.#wake(stream));
     this.#convergence = new Convergence((ms) => options.events.converged?.(ms));
   }
 
@@ -309,7 +309,7 @@ export class AdsStreams {
       closed: (stream) => this.#closed(stream),
       taken: (stream, ms) => {
         this.#measure?.taken(ms);
-        this.#siblings.written(stream);
+        stream.siblings?.written(stream);
       },
       wake: (stream) => this.#wake(stream),
       hasTime: () => this.#round.hasTime(),
@@ -337,24 +337,23 @@ export class AdsStreams {
 
   #open(stream: AdsStream, view: WorldView, context: CommonContext): Delivery {
     this.#active = true;
-    this.#siblings.opened(stream);
+    this.#clients.opened(stream);
     const { nodeId = '', build = '', tenant = '', drainMs } = stream.proxy ?? {};
     const times = drainMs === undefined ? context.times : { ...context.times, drainMs };
     const recipient = { stream: stream.id, nodeId, build, tenant };
     return new Delivery({ ...context, address: stream.address, recipient, times }, view, {
       wake: () => this.#wake(stream),
       asked: (type) => {
-        this.#siblings.asked(stream, type);
+        stream.siblings?.asked(stream, type);
         if (type.onDemand === true) this.#options.events.asked?.(stream.id, type.typeUrl);
       },
       sent: (type, frame, sent) => {
-        this.#siblings.sent(stream, type, sent);
+        stream.siblings?.sent(stream, type, sent);
         this.#active = true;
         this.#sent += frame.length;
         this.#convergence.sent(stream);
         this.#stats.sent(type, frame);
         this.#measure?.sent(type.shortName, frame.length);
-        stream.history.sent(type.typeUrl, this.#options.now());
       },
       refused: ({ typeUrl, ...type }, items, message) => {
         this.#stats.refused(type);
@@ -386,7 +385,7 @@ export class AdsStreams {
   #closed(stream: AdsStream): void {
     if (!this.#streams.delete(stream.id)) return;
     this.#convergence.gone(stream);
-    this.#siblings.closed(stream);
+    this.#clients.closed(stream);
     const { delivery } = stream;
     if (delivery !== undefined) {
       delivery.close();

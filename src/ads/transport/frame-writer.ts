@@ -66,6 +66,12 @@ export class FrameWriter {
       this.#writeMessages(frames, 0, done, progress);
       return;
     }
+    const [first] = frames;
+    if (frames.length === 1 && first!.slices.length === 1) {
+      if (http2.destroyed || http2.writableEnded) done(false);
+      else http2.write(first!.slices[0]!, (error) => done(error == null));
+      return;
+    }
     const slices = frames.flatMap((frame) => frame.slices);
     const next = (from: number): void => {
       if (http2.destroyed || http2.writableEnded) {

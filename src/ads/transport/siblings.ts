@@ -8,18 +8,12 @@ interface Followed {
   readonly sent: Sent;
 }
 
-/**
- * Streams of one client on one connection, which are as many as the connection may have (100). An Envoy with clusters
- * from their own service and assignments over ADS warms a changed cluster until its assignment comes again, as it does
- * over ADS alone, and asks for it on neither stream. So what is sent on one stream is followed by what belongs to it on
- * the others, once the connection has taken it.
- */
-export class Siblings {
+/** Clients with a stream, each on one connection. */
+export class Clients {
   /** Type URLs that another type is behind. */
   readonly #followed: ReadonlySet<string>;
   readonly #wake: (stream: AdsStream) => void;
-  /** By client: its streams, and what each was sent that the others have not been told of. */
-  readonly #clients = new Map<string, Map<AdsStream, Followed[]>>();
+  readonly #only = new Map<string, AdsStream>();
 
   constructor(types: ResourceTypes, wake: (stream: AdsStream) => void) {
     this.#followed = new Set(types.flatMap(({ behind }) => behind ?? []));
@@ -28,34 +22,67 @@ export class Siblings {
 
   opened(stream: AdsStream): void {
     const key = clientOf(stream);
-    const streams = this.#clients.get(key) ?? new Map<AdsStream, Followed[]>();
-    this.#clients.set(key, streams.set(stream, []));
+    const other = this.#only.get(key);
+    if (other === undefined) this.#only.set(key, stream);
+    else (other.siblings ?? new Siblings(this.#followed, this.#wake).add(other)).add(stream);
   }
 
   closed(stream: AdsStream): void {
+    stream.siblings?.delete(stream);
     const key = clientOf(stream);
-    const streams = this.#clients.get(key);
-    if (streams?.delete(stream) === true && streams.size === 0) this.#clients.delete(key);
+    if (this.#only.get(key) !== stream) return;
+    const [next] = stream.siblings?.streams ?? [];
+    if (next === undefined) this.#only.delete(key);
+    else this.#only.set(key, next);
+  }
+}
+
+/**
+ * Streams of one client on one connection, which are as many as the connection may have (100). An Envoy with clusters
+ * from their own service and assignments over ADS warms a changed cluster until its assignment comes again, as it does
+ * over ADS alone, and asks for it on neither stream. So what is sent on one stream is followed by what belongs to it on
+ * the others, once the connection has taken it. Nearly every client has one stream, and no siblings.
+ */
+export class Siblings {
+  readonly #followed: ReadonlySet<string>;
+  readonly #wake: (stream: AdsStream) => void;
+  /** With what each was sent that the others have not been told of. */
+  readonly #streams = new Map<AdsStream, Followed[]>();
+
+  constructor(followed: ReadonlySet<string>, wake: (stream: AdsStream) => void) {
+    this.#followed = followed;
+    this.#wake = wake;
+  }
+
+  get streams(): Iterable<AdsStream> {
+    return this.#streams.keys();
+  }
+
+  add(stream: AdsStream): this {
+    stream.siblings = this;
+    this.#streams.set(stream, []);
+    return this;
+  }
+
+  delete(stream: AdsStream): void {
+    this.#streams.delete(stream);
   }
 
   sent(stream: AdsStream, { typeUrl }: ResourceType, sent: Sent): void {
-    const streams = this.#clients.get(clientOf(stream));
-    if (streams !== undefined && streams.size > 1 && this.#followed.has(typeUrl))
-      streams.get(stream)?.push({ typeUrl, sent });
+    if (this.#streams.size > 1 && this.#followed.has(typeUrl)) this.#streams.get(stream)?.push({ typeUrl, sent });
   }
 
   /** The connection has taken all that was sent. */
   written(stream: AdsStream): void {
-    const streams = this.#clients.get(clientOf(stream));
-    const sent = streams?.get(stream)?.splice(0) ?? [];
-    if (streams === undefined || sent.length === 0) return;
-    for (const sibling of streams.keys()) if (sibling !== stream) this.#follow(sibling, sent);
+    const sent = this.#streams.get(stream)?.splice(0) ?? [];
+    if (sent.length === 0) return;
+    for (const sibling of this.#streams.keys()) if (sibling !== stream) this.#follow(sibling, sent);
   }
 
   /** A stream asks for a type for the first time: others may have been sent what that type is behind. */
   asked(stream: AdsStream, { behind }: ResourceType): void {
     if (behind === undefined) return;
-    for (const sibling of this.#clients.get(clientOf(stream))?.keys() ?? []) {
+    for (const sibling of this.#streams.keys()) {
       if (sibling === stream) continue;
       const followed = sibling.delivery?.subscriptions.find((each) => each?.type.typeUrl === behind);
       for (const sent of followed?.inFlight ?? []) this.#follow(stream, [{ typeUrl: behind, sent }]);

@@ -150,7 +150,6 @@ export function stateOf(stream: AdsStream, now: number, overdueMs: number): Stre
     const { view } = delivery;
     const { type, interest, owes, inFlight } = subscription;
     const refused = refusedNames(subscription, view);
-    const sentAt = history.sentAt(type.typeUrl);
     return [
       {
         typeUrl: type.typeUrl,
@@ -158,7 +157,7 @@ export function stateOf(stream: AdsStream, now: number, overdueMs: number): Stre
         names: interest.names.names,
         sent: nonceText(inFlight.sentNonce),
         acked: nonceText(inFlight.ackedNonce),
-        sentMs: sentAt === undefined ? undefined : now - sentAt,
+        sentMs: inFlight.sentNonce === 0 ? undefined : now - inFlight.sentAt,
         unansweredMs: inFlight.oldest && now - inFlight.oldest.at,
         error: history.errorOf(type.typeUrl, inFlight.ackedNonce, refused.length > 0),
         pending: pendingOf(subscription, view),

@@ -13,6 +13,8 @@ import { addressOfPeer } from './address.ts';
 import { Permit, type FairSemaphore } from '../../fair-semaphore.ts';
 import { type Call, FrameWriter } from './frame-writer.ts';
 import { type Receiving, RequestReader } from './request-reader.ts';
+import type { Siblings } from './siblings.ts';
+import type { Waiting } from './turns.ts';
 import { TypeHistory } from './type-history.ts';
 import type { TenantOf } from '../tenant.ts';
 import type { ConnectedProxy, Denial, PeerIdentity } from '../types.ts';
@@ -93,8 +95,11 @@ export class AdsStream {
   /** Who the client is; undefined before its first request. The rest of the node is not kept. */
   proxy: ProxyIdentity | undefined;
   delivery: Delivery | undefined;
+  /** Of several streams of its client. */
+  siblings: Siblings | undefined;
   /** In the queue of streams to be served. */
   queued = false;
+  behind: Waiting | undefined;
   readonly #identity: PeerIdentity | undefined;
   readonly #host: StreamHost;
   readonly #writer: FrameWriter;
@@ -111,6 +116,9 @@ export class AdsStream {
   #writingSince = 0;
   #writingBytes = 0;
   #progressAt = 0;
+  /** Made once: a stream is written to for every change. */
+  readonly #taken = (taken: boolean): void => this.#written(taken);
+  readonly #progressed = (): void => void (this.#progressAt = this.#host.now());
   readonly #stuck = new Lasting();
   readonly #silent = new Lasting();
   readonly #worldless = new Lasting();
@@ -182,14 +190,17 @@ export class AdsStream {
   }
 
   /** Its turn: handles the waiting request, and writes what is owed unless an earlier write is still under way. */
-  serve(): void {
-    this.contain(() => {
-      if (this.delivery === undefined) return;
-      if (this.#timePassed) this.delivery.tick(this.#host.now());
+  serve(now = this.#host.now()): void {
+    const { delivery } = this;
+    if (this.#closed || delivery === undefined) return;
+    try {
+      if (this.#timePassed) delivery.tick(now);
       this.#timePassed = false;
       if (this.#request !== undefined) this.#handleWaiting(this.#request);
-      this.#serve(this.delivery);
-    });
+      this.#serve(delivery, now);
+    } catch (error) {
+      this.#failed(error);
+    }
   }
 
   /** Whatever goes wrong with a stream ends that stream and nothing else. */
@@ -198,15 +209,19 @@ export class AdsStream {
     try {
       work();
     } catch (error) {
-      if (error instanceof BadRequest) {
-        if (error instanceof UnfitNode) this.#host.limited('node_size');
-        else if (error.tooMuch) this.#host.limited('request_size');
-        this.end(error.tooMuch ? Status.RESOURCE_EXHAUSTED : Status.INVALID_ARGUMENT, error.message);
-        return;
-      }
-      this.#host.failed(this, error);
-      this.end(Status.INTERNAL, 'internal error');
+      this.#failed(error);
     }
+  }
+
+  #failed(error: unknown): void {
+    if (error instanceof BadRequest) {
+      if (error instanceof UnfitNode) this.#host.limited('node_size');
+      else if (error.tooMuch) this.#host.limited('request_size');
+      this.end(error.tooMuch ? Status.RESOURCE_EXHAUSTED : Status.INVALID_ARGUMENT, error.message);
+      return;
+    }
+    this.#host.failed(this, error);
+    this.end(Status.INTERNAL, 'internal error');
   }
 
   tick(now: number): void {
@@ -273,11 +288,14 @@ export class AdsStream {
   }
 
   #received(bytes: Uint8Array): void {
-    this.contain(() => {
+    if (this.#closed) return;
+    try {
       if (this.proxy === undefined) this.#introduce(this.#wait(bytes));
       else if (this.delivery?.isBehind === true || !this.#host.hasTime()) this.#wait(bytes);
       else this.#handle(this.#host.read(bytes));
-    });
+    } catch (error) {
+      this.#failed(error);
+    }
   }
 
   /**
@@ -297,7 +315,7 @@ export class AdsStream {
     this.#reader.resume();
   }
 
-  #serve(delivery: Delivery): void {
+  #serve(delivery: Delivery, now: number): void {
     delivery.catchUp();
     if (this.#writing) return;
     if (delivery.owesAll && !this.#complete.held) {
@@ -309,7 +327,6 @@ export class AdsStream {
       waits = !this.#complete.held;
       if (waits) return;
     }
-    const now = this.#host.now();
     const frames: Frame[] = [];
     let bytes = 0;
     while (bytes < SLICE_BYTES) {
@@ -325,13 +342,7 @@ export class AdsStream {
     this.#writing = true;
     this.#writingSince = this.#progressAt = now;
     this.#writingBytes = bytes;
-    this.#writer.write(
-      frames,
-      (taken) => this.#written(taken),
-      () => {
-        this.#progressAt = this.#host.now();
-      },
-    );
+    this.#writer.write(frames, this.#taken, this.#progressed);
   }
 
   #introduce(request: DiscoveryRequest): void {

@@ -4,6 +4,8 @@ export interface Waiting {
   readonly address: string;
   /** In the queue. */
   queued: boolean;
+  /** While it waits, the next one of its address. */
+  behind?: Waiting | undefined;
 }
 
 export interface TurnWork<Stream> {
@@ -11,7 +13,8 @@ export interface TurnWork<Stream> {
   now(): number;
   /** A turn begins. */
   begin(): void;
-  serve(stream: Stream): void;
+  /** @param now as of {@link now}, a moment ago. */
+  serve(stream: Stream, now: number): void;
   /** The turn has handed enough to connections, whatever time is left. */
   isFull(): boolean;
 }
@@ -30,12 +33,13 @@ const STREAMS_PER_QUEUE = 64;
  */
 export class Turns<Stream extends Waiting> {
   readonly #work: TurnWork<Stream>;
-  readonly #acknowledging: Queues<Stream> = new Map();
-  readonly #others: Queues<Stream> = new Map();
+  readonly #acknowledging = new Queues<Stream>();
+  readonly #others = new Queues<Stream>();
   #waiting = 0;
   /** Time that the others took and have yet to make up for, while acknowledging streams wait. Milliseconds. */
   #owed = 0;
   #scheduled = false;
+  readonly #next = (): void => this.#turn();
 
   constructor(work: TurnWork<Stream>) {
     this.#work = work;
@@ -51,17 +55,14 @@ export class Turns<Stream extends Waiting> {
     if (stream.queued) return;
     stream.queued = true;
     this.#waiting++;
-    const queues = acknowledges ? this.#acknowledging : this.#others;
-    const queue = queues.get(stream.address);
-    if (queue === undefined) queues.set(stream.address, new Set([stream]));
-    else queue.add(stream);
+    (acknowledges ? this.#acknowledging : this.#others).add(stream);
     this.#schedule();
   }
 
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    setImmediate(() => this.#turn());
+    setImmediate(this.#next);
   }
 
   #turn(): void {
@@ -77,38 +78,65 @@ export class Turns<Stream extends Waiting> {
   #serveSome(): void {
     const began = this.#work.now();
     this.#work.begin();
-    this.#serve(this.#acknowledging, began + ACKNOWLEDGING_MS);
-    this.#owed = this.#acknowledging.size === 0 ? 0 : Math.max(0, this.#owed - OTHERS_MS);
-    if (this.#owed === 0) {
-      const before = this.#work.now();
-      this.#serve(this.#others, began + TURN_MS);
-      this.#owed = this.#work.now() - before;
-    }
+    const now = this.#serve(this.#acknowledging, began, began + ACKNOWLEDGING_MS);
+    this.#owed = this.#acknowledging.isEmpty ? 0 : Math.max(0, this.#owed - OTHERS_MS);
+    if (this.#owed === 0) this.#owed = this.#serve(this.#others, now, began + TURN_MS) - now;
   }
 
-  /** Serves the first streams: at least one, and more while there is time. */
-  #serve(queues: Queues<Stream>, until: number): void {
+  /** Serves the first streams: at least one, and more while there is time. Returns when it has. */
+  #serve(queues: Queues<Stream>, began: number, until: number): number {
+    let now = began;
     for (let served = 0; served < STREAMS_PER_QUEUE; served++) {
-      const stream = takeFirst(queues);
-      if (stream === undefined) return;
+      const stream = queues.take();
+      if (stream === undefined) return now;
       stream.queued = false;
       this.#waiting--;
-      this.#work.serve(stream);
-      if (this.#work.isFull() || this.#work.now() > until) return;
+      this.#work.serve(stream, now);
+      now = this.#work.now();
+      if (this.#work.isFull() || now > until) return now;
     }
+    return now;
   }
 }
 
-/** By address, the next one first. */
-type Queues<Stream> = Map<string, Set<Stream>>;
+/**
+ * Streams that wait. Addresses take turns: of each address, one stream is in line, and the others are behind that one.
+ * For every push a stream comes and goes here: that allocates nothing.
+ */
+class Queues<Stream extends Waiting> {
+  /** The last stream of each address that waits. */
+  readonly #last = new Map<string, Stream>();
+  /** From {@link #from} on, the next one first. */
+  #line: (Stream | undefined)[] = [];
+  #from = 0;
 
-function takeFirst<Stream>(queues: Queues<Stream>): Stream | undefined {
-  for (const [address, queue] of queues)
-    for (const stream of queue) {
-      queue.delete(stream);
-      queues.delete(address);
-      if (queue.size > 0) queues.set(address, queue);
-      return stream;
+  get isEmpty(): boolean {
+    return this.#last.size === 0;
+  }
+
+  add(stream: Stream): void {
+    const last = this.#last.get(stream.address);
+    if (last === undefined) this.#line.push(stream);
+    else last.behind = stream;
+    this.#last.set(stream.address, stream);
+  }
+
+  take(): Stream | undefined {
+    const stream = this.#line[this.#from];
+    if (stream === undefined) return undefined;
+    this.#line[this.#from++] = undefined;
+    const next = stream.behind as Stream | undefined;
+    stream.behind = undefined;
+    if (next === undefined) this.#last.delete(stream.address);
+    else this.#line.push(next);
+    if (this.#from === this.#line.length) this.#line.length = this.#from = 0;
+    else if (this.#from >= MANY && this.#from * 2 >= this.#line.length) {
+      this.#line = this.#line.slice(this.#from);
+      this.#from = 0;
     }
-  return undefined;
+    return stream;
+  }
 }
+
+/** How many places of a line are given up at once, at least. */
+const MANY = 1_024;

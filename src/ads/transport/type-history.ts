@@ -1,19 +1,10 @@
-/** When a client was last sent something of each type, and what it last said against it. */
+/** What a client last said against what it was sent, by type. */
 export class TypeHistory {
-  readonly #sentAt = new Map<string, number>();
   readonly #errors = new Map<string, { readonly nonce: number; readonly message: string }>();
-
-  sent(typeUrl: string, now: number): void {
-    this.#sentAt.set(typeUrl, now);
-  }
 
   /** @param nonce of the newest response by then. */
   refused(typeUrl: string, message: string, nonce: number): void {
     this.#errors.set(typeUrl, { nonce, message });
-  }
-
-  sentAt(typeUrl: string): number | undefined {
-    return this.#sentAt.get(typeUrl);
   }
 
   /** Undefined once the client has accepted a later response, unless it still rejects something. */

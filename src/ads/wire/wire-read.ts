@@ -218,12 +218,10 @@ type VisitPair = (start: number, nameFrom: number, nameTo: number, versionFrom: 
 class WireVersions implements RequestedVersions {
   count = 0;
   readonly #buffer: Buffer;
-  readonly #view: DataView;
   readonly #hasher: ContentHasher;
 
   constructor(buffer: Buffer, hasher: ContentHasher) {
     this.#buffer = buffer;
-    this.#view = new DataView(buffer.buffer, buffer.byteOffset, buffer.length);
     this.#hasher = hasher;
   }
 
@@ -234,13 +232,14 @@ class WireVersions implements RequestedVersions {
 
   compare(index: ServedIndex): { items: readonly Served[]; held: Map<string, string> } {
     const hasher = this.#hasher;
+    const view = new DataView(this.#buffer.buffer, this.#buffer.byteOffset, this.#buffer.length);
     const isHeld = new Uint8Array(index.items.length);
     const others: number[] = [];
     const reader = new FieldReader(this.#buffer);
     while (this.count > 0 && reader.next()) {
       if (reader.field !== VERSIONS) continue;
       this.#visit(reader, (start, nameFrom, nameTo, versionFrom, versionTo) => {
-        hasher.pair(this.#view, nameFrom, nameTo, versionFrom, versionTo);
+        hasher.pair(view, nameFrom, nameTo, versionFrom, versionTo);
         const found = index.find(hasher.a, hasher.b);
         if (found < 0) others.push(start);
         else isHeld[found] = 1;
@@ -291,6 +290,12 @@ class WireVersions implements RequestedVersions {
   }
 }
 
+const NO_NAMES = new WireNames(Buffer.alloc(0), -1);
+const NO_VERSIONS: RequestedVersions = {
+  count: 0,
+  compare: ({ items }) => ({ items, held: new Map<string, string>() }),
+};
+
 /** `envoy.service.discovery.v3.DiscoveryRequest` */
 export function readRequest(bytes: Uint8Array, hasher: ContentHasher): DiscoveryRequest {
   return read(bytes, hasher, { version: 1, node: 2, names: 3, typeUrl: 4, nonce: 5, error: 6 });
@@ -320,22 +325,25 @@ function read(bytes: Uint8Array, hasher: ContentHasher, at: Numbers): DiscoveryR
   let version = '';
   let node: Uint8Array | undefined;
   let error: DiscoveryRequest['error'];
-  const names = new WireNames(buffer, at.names);
-  const removed = new WireNames(buffer, at.removed ?? -1);
-  const versions = new WireVersions(buffer, hasher);
+  // Most requests are acknowledgements, and have none of these.
+  let names = NO_NAMES;
+  let removed = NO_NAMES;
+  let versions: WireVersions | undefined;
   const reader = new FieldReader(buffer);
   while (reader.next()) {
     switch (reader.field) {
       case at.names:
         reader.expectBytes();
+        if (names === NO_NAMES) names = new WireNames(buffer, at.names);
         names.add(reader.start, reader.from, reader.to);
         reader.at = names.addRun(reader.at, buffer.length);
         break;
       case at.versions:
-        versions.add(reader);
+        (versions ??= new WireVersions(buffer, hasher)).add(reader);
         break;
       case at.removed:
         reader.expectBytes();
+        if (removed === NO_NAMES) removed = new WireNames(buffer, reader.field);
         removed.add(reader.start, reader.from, reader.to);
         break;
       case at.typeUrl:
@@ -356,10 +364,10 @@ function read(bytes: Uint8Array, hasher: ContentHasher, at: Numbers): DiscoveryR
         break;
     }
   }
-  if (names.count + removed.count > MAX_NAMES || versions.count > MAX_NAMES) {
+  if (names.count + removed.count > MAX_NAMES || (versions?.count ?? 0) > MAX_NAMES) {
     throw new BadRequest('the request has too many names', true);
   }
-  return { typeUrl, nonce, version, node, error, names, removed, versions };
+  return { typeUrl, nonce, version, node, error, names, removed, versions: versions ?? NO_VERSIONS };
 }
 
 /** `google.rpc.Status` */
