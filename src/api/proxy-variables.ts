@@ -15,12 +15,18 @@ const TUNING: ReadonlySet<string> = new Set([
   'SECRET_TTL',
 ]);
 
+/** Behind `ISTIO_META_`: who a proxy is, by which policies select it, how it gets its connections, and its files. */
+const IDENTITY =
+  /^(CLUSTER_ID|GENERATOR|INSTANCE_IPS|INTERCEPTION_MODE|LABELS|NAME|NAMESPACE|SERVICE_ACCOUNT|STATIC_LABELS|TLS_.*)$/;
+
 /**
  * Whether a ProxyConfig may set it for proxies of Pods that others create. All else could send the Pod's token
- * elsewhere, take away its roots, or run code.
+ * elsewhere, take away its roots, run code, or take the proxy out of the policies that are for it. `ISTIO_METAJSON_` can
+ * say all that a proxy says of itself, its labels among them.
  */
 export function isForProxyConfigs(name: string): boolean {
-  return /^ISTIO_META(JSON)?_./.test(name) || TUNING.has(name);
+  const [, described] = /^ISTIO_META_(.+)$/.exec(name) ?? [];
+  return described === undefined ? TUNING.has(name) : !IDENTITY.test(described);
 }
 
 const OF_CODE = /^(NODE_|LD_|DYLD_|OPENSSL_|SSL_CERT_|GLIBC_|MALLOC_|BASH_|XTABLES_)/;
