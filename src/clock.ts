@@ -4,15 +4,18 @@ export interface Clock {
   now(): number;
   /** Wall clock, for times written into objects. */
   date(): Date;
-  /** Calls `fn` once after `ms`; the result cancels. */
+  /** Calls `fn` once after `ms`, or after 24 days if that is longer; the result cancels. */
   after(ms: number, fn: () => void): () => void;
 }
+
+/** Node fires timers at once that are longer. Milliseconds. */
+const LONGEST_TIMER = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => performance.now(),
   date: () => new Date(),
   after: (ms, fn) => {
-    const timer = setTimeout(fn, ms);
+    const timer = setTimeout(fn, Math.min(ms, LONGEST_TIMER));
     return () => clearTimeout(timer);
   },
 };
