@@ -46,6 +46,12 @@ export interface JwtIssuer {
   readonly source: Source;
 }
 
+/** Issuers that look for tokens in the same places, and in no others. */
+export interface TokenCheck {
+  /** Their rules name these places only, and write nothing. */
+  readonly issuers: readonly JwtIssuer[];
+}
+
 /** Where an issuer's public keys are. */
 export type JwtKeys =
   | { readonly kind: 'inline'; readonly jwks: string }

@@ -1,10 +1,4 @@
-import type { JwtIssuer, JwtRule } from '../model/request-authentication.ts';
-
-/** Issuers that look for tokens in the same places, and in no others. */
-export interface TokenCheck {
-  /** Their rules name these places only, and write nothing. */
-  readonly issuers: readonly JwtIssuer[];
-}
+import type { JwtIssuer, JwtRule, TokenCheck } from '../model/request-authentication.ts';
 
 /** With more of them, each with its keys, a listener would be too large. */
 export const mostChecked = 200;

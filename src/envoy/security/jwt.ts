@@ -1,7 +1,6 @@
-import type { JwtIssuer } from '../../model/request-authentication.ts';
+import type { JwtIssuer, TokenCheck } from '../../model/request-authentication.ts';
 import { constantAny } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
-import type { TokenCheck } from '../../settle/token-checks.ts';
 import type { HttpFilter, JwtProvider, JwtRequirement } from '../gen/types.gen.ts';
 import { jwtFilter, jwtPayload } from './rbac-matchers.ts';
 
