@@ -30,7 +30,7 @@ export function rememberEnvoy(file: string, pid: number, log: AgentLog): void {
 
 export const forgetEnvoy = (file: string): void => rmSync(file, { force: true });
 
-/** Milliseconds between looks; looks. */
+/** Milliseconds between looks, and how many looks there are before the next Envoy starts anyway. */
 const [EVERY, MOST] = [50, 100];
 
 export interface FormerEnvoyOptions {
