@@ -178,7 +178,11 @@ const nobody: KubernetesObject = destinationRule(SERVICES + 999, mesh);
 let generation = 1;
 await change('a DestinationRule that concerns nobody changes', () => {
   generation++;
-  fleet.set({ ...nobody, metadata: { ...nobody.metadata, generation }, spec: { host: 'nowhere', subsets: [{ name: `v${generation}` }] } } as KubernetesObject);
+  fleet.set({
+    ...nobody,
+    metadata: { ...nobody.metadata, generation },
+    spec: { host: 'nowhere', subsets: [{ name: `v${generation}` }] },
+  } as KubernetesObject);
 });
 let created = SERVICES;
 const create = (): void => {

@@ -18,10 +18,7 @@ import type { WorkloadAccess } from './settle/access/judge.ts';
 import { mostInboundPorts } from './settle/inbound.ts';
 import { viewTraitsKey } from './model/traits.ts';
 import { type Verdict, declareConditions } from './mesh/findings/conditions.ts';
-import { declareAuthorizationFindings } from './mesh/findings/authorization.ts';
-import { declareIdlePolicies } from './mesh/findings/idle-policies.ts';
-import { declareTokenFindings } from './mesh/findings/tokens.ts';
-import { declareAuthorizerProblems } from './mesh/findings/authorizers.ts';
+import { declarePolicyFindings } from './mesh/findings/policy-findings.ts';
 import { declareConflicts } from './mesh/findings/conflicts.ts';
 import type { EndpointList } from './mesh/objects/endpoint-list.ts';
 import { declareEndpoints } from './mesh/objects/endpoints.ts';
@@ -32,7 +29,7 @@ import { declareGateways } from './mesh/gateways/gateways.ts';
 import { type Inputs, ONE, declareInputs } from './mesh/inputs.ts';
 import { declareGrpcServers } from './mesh/resources/grpc-servers.ts';
 import { declareInbounds } from './mesh/resources/inbounds.ts';
-import { declareKeySetProblems, declareWantedKeySets } from './mesh/findings/key-sets.ts';
+import { declareWantedKeySets } from './mesh/findings/key-sets.ts';
 import { declareListenerConflicts } from './mesh/findings/listener-conflicts.ts';
 import { declareOutboundListeners } from './mesh/resources/outbound-listeners.ts';
 import type { Members } from './mesh/resources/members.ts';
@@ -55,7 +52,8 @@ import { declareWorlds } from './mesh/clients/worlds.ts';
 import { type RolloutsOf, publicationOf } from './mesh/publication.ts';
 import { declareReferences } from './mesh/findings/references.ts';
 import { type WantedCredential, declareCredentials } from './mesh/resources/credentials.ts';
-import { declareRuleCredentialProblems, declareRuleFileProblems } from './mesh/findings/rule-credentials.ts';
+import { declareRuleCredentialProblems } from './mesh/findings/rule-credentials.ts';
+import { declareRuleFileProblems } from './mesh/findings/unread-files.ts';
 import { declareSecrets } from './mesh/resources/secrets.ts';
 import { declareTrustBundle } from './mesh/resources/trust-bundle.ts';
 import { declareScopes } from './mesh/clients/scopes.ts';
@@ -265,11 +263,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     listenerConflicts,
     ...clusters.problems,
     ...inbounds.problems,
-    declareKeySetProblems(graph, policies, inputs),
-    declareAuthorizerProblems(graph, policies, settings),
-    declareAuthorizationFindings(graph, deps),
-    ...declareTokenFindings(graph, policies, settings, services, virtualServices, gateways.models),
-    ...declareIdlePolicies(graph, deps),
+    ...declarePolicyFindings(graph, deps, gateways.models),
     ...gateways.problems,
     ...credentials.problems,
     declareRuleCredentialProblems(graph, rules, credentials, inputs),

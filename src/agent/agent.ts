@@ -44,8 +44,8 @@ export async function runAgent(
   const envoy = { settings, admin, clock, log };
   const [end, quit, failed] = [new AbortController(), new AbortController(), new AbortController()];
   const life: Life = { phase: 'waiting', isDrained: false, unexpectedErrors: 0 };
-  const told = AbortSignal.any([signal, failed.signal]);
-  told.addEventListener('abort', () => (life.phase = 'draining'), { once: true });
+  const shutdown = AbortSignal.any([signal, failed.signal]);
+  shutdown.addEventListener('abort', () => (life.phase = 'draining'), { once: true });
   try {
     // Without an Envoy, containers of the application write into the directory, too: nothing that is there is believed.
     if (settings.hasEnvoy) await endFormerEnvoy(pidFileOf(settings), { clock, log, signal });
@@ -74,7 +74,7 @@ export async function runAgent(
       status.close();
       status.closeAllConnections();
     });
-    const ending = { life, signal: told, quit: quit.signal };
+    const ending = { life, signal: shutdown, quit: quit.signal };
     if (settings.grpcBootstrapFile !== undefined)
       writeNeeded(settings.grpcBootstrapFile, JSON.stringify(grpcBootstrapOf(settings), undefined, 2));
     const run = settings.hasEnvoy ? runEnvoy(command, envoy, services, ending) : serveLibraries(services, ending);

@@ -45,10 +45,13 @@ const OF_CODE_NAMES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether Node, OpenSSL, the loader, the C library, a shell or iptables takes it as which code or which roots to load,
- * or what to write keys to. No place that describes a proxy is meant for these: whoever may decide what code runs there
+ * Whether Node, OpenSSL, the loader, the C library, a shell or iptables reads from it which code or roots to load, or
+ * where to write keys. No place that describes a proxy is meant for these: whoever may decide what code runs there
  * writes the container.
  */
 export function choosesCode(name: string): boolean {
   return OF_CODE.test(name) || OF_CODE_NAMES.has(name);
 }
+
+/** What the owner of such a variable is told. */
+export const codeNotChosen = 'is not set: proxies take no variable that chooses code; remove it.';

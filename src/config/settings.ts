@@ -189,7 +189,7 @@ export const settings = {
   },
   gatewaySecretGrants: {
     placeholder: 'on|off',
-    help: 'on: a Gateway has a Secret on routers of another namespace only if the Secret grants it (annotation fairlead.dev/gateways-from)',
+    help: 'on: a Gateway uses a Secret on routers of another namespace only if the Secret grants it (annotation fairlead.dev/gateways-from)',
     fallback: 'off',
     parse: oneOf('on', 'off'),
   },
@@ -303,7 +303,7 @@ export const settings = {
   },
   leaseDuration: {
     placeholder: 'duration',
-    help: 'how long a leader is one without renewing its Lease; it tries to every two fifteenths of this, and steps down after two thirds',
+    help: 'how long a leader may go without renewing its Lease before another replica takes over; it renews every 2/15 of this, and steps down after 2/3',
     fallback: '15s',
     parse: leaseDuration,
   },

@@ -4,7 +4,7 @@ import { parseCidr } from '../model/cidr.ts';
 /**
  * Addresses that no public server has. Whoever may write a RequestAuthentication could otherwise have the control plane
  * call its own host, the API server, or a cloud's metadata service. Source: the IANA registries of special-purpose
- * addresses; one address is a cloud's.
+ * addresses, and one address that Azure uses.
  */
 const special = [
   '0.0.0.0/8',
@@ -12,7 +12,7 @@ const special = [
   '100.64.0.0/10',
   '127.0.0.0/8',
   '169.254.0.0/16',
-  // Azure: what looks after the machine, from an address that is not private.
+  // Azure's WireServer, which serves the agent of each virtual machine from a public address.
   '168.63.129.16/32',
   '172.16.0.0/12',
   '192.0.0.0/24',

@@ -170,7 +170,7 @@ export interface NamedRule {
   /** Unique; Envoy names it in the details of a response. */
   readonly name: string;
   readonly source: Source;
-  /** What it matches is refused, so in doubt, it matches: a token's claim of any type, say. Otherwise, it does not. */
+  /** The rule refuses, so in doubt it matches: a claim of any type, for example. A rule that allows does not. */
   readonly isWide: boolean;
   /** One of these must match; an empty one matches anything. None: the rule never matches. */
   readonly permissions: readonly Clause[];

@@ -1,9 +1,9 @@
 import { matchesText, textMatch } from './authorization.ts';
 
-/** What of a claim that is no text a value means. */
+/** Which claims of other types than text a value means. */
 export interface OtherTypes {
   readonly truths: readonly boolean[];
-  /** `all`: Envoy compares no parts of numbers. Undefined: none. */
+  /** `all`: any number, since Envoy cannot compare how one begins or ends. Undefined: none. */
   readonly numbers: number | 'all' | undefined;
 }
 

@@ -34,18 +34,19 @@ export interface Credential {
 }
 
 /**
- * The annotation of a Secret with the Gateways of other namespaces that may use it, with commas between them: namespaces,
- * `namespace/name`, or `*`. It matters with `gatewaySecretGrants`.
+ * The annotation of a Secret that lists which Gateways of other namespaces may use it, separated by commas: a namespace,
+ * `namespace/name`, or `*` for all. Used with `gatewaySecretGrants`.
  */
 export const GRANTS = 'fairlead.dev/gateways-from';
 
-/** Of what may be an object's annotations. */
+/** The grants in an object's annotations, sorted; whatever is not an annotation with text has none. */
 export function grantsIn(annotations: unknown): readonly string[] {
   const text = isObject(annotations) ? annotations[GRANTS] : undefined;
   if (typeof text !== 'string') return [];
   return [...new Set(text.split(',').map((each) => each.trim()))].filter((each) => each !== '').sort();
 }
 
+/** Whether the Secret grants itself to the Gateway. */
 export function grants(
   { grants = [] }: Pick<Credential, 'grants'>,
   { namespace, name }: { readonly namespace: string; readonly name: string },

@@ -1,4 +1,4 @@
-/** Secrets that objects of a namespace may name for proxies in the same namespace. */
+/** How many secrets objects of a namespace may name for proxies in the same namespace; a secret in files counts as one. */
 export const mostNamed = 500;
-/** That objects of a namespace may name for proxies in others: each of these needs its own. */
+/** The same for proxies in other namespaces, each of which needs its own copy. */
 export const mostNamedForOthers = 20;

@@ -37,7 +37,7 @@ export class Awaited {
     return this.#owed.length > 0;
   }
 
-  /** What is to be sent and restricts clients; mostly nothing. */
+  /** What the client is owed and restricts clients; usually nothing. */
   get restrictions(): readonly Concern[] {
     return this.#owed.filter(({ rollouts }) => [...rollouts].some(({ restricts }) => restricts));
   }

@@ -18,7 +18,7 @@ export function agentClusters({ proxy, paths }: AgentSettings, isV6: boolean): r
   ];
 }
 
-/** Of calls at a time. */
+/** At most so many connections, and calls, at a time. */
 const limits = (most: number): object => ({
   circuitBreakers: {
     thresholds: ['DEFAULT', 'HIGH'].map((priority) => ({

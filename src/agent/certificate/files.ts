@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Certificate } from './workload-certificate.ts';
+import type { Certificate } from './verdict.ts';
 
 /** The names that Istio's agent gives them. */
 export const NAMES = { chain: 'cert-chain.pem', key: 'key.pem', roots: 'root-cert.pem' } as const;

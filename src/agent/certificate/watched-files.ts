@@ -195,7 +195,7 @@ export class WatchedFiles {
   }
 }
 
-const isContent = (state: FileState): state is FileContent => typeof state === 'object' && 'text' in state;
+export const isContent = (state: FileState): state is FileContent => typeof state === 'object' && 'text' in state;
 
 const sizeOf = (state: FileState): number => (isContent(state) ? state.text.length : 0);
 

@@ -7,7 +7,8 @@ import { selfSigned } from '../../identity/self-signed.ts';
 import { readMaterial } from '../../identity/signing-material.ts';
 import { createAgentLog } from '../log.ts';
 import { newKey } from './key.ts';
-import { type Certificate, WorkloadCertificate } from './workload-certificate.ts';
+import type { Certificate } from './verdict.ts';
+import { WorkloadCertificate } from './workload-certificate.ts';
 
 const IDENTITY = 'spiffe://cluster.local/ns/shop/sa/reviews';
 const HOUR = 3_600_000;

@@ -5,8 +5,6 @@ import type { AgentLog } from '../log.ts';
 import { newKey } from './key.ts';
 import { type Certificate, lifeOf, problemOf, rootsProblem } from './verdict.ts';
 
-export type { Certificate };
-
 export interface WorkloadCertificateOptions {
   /** SPIFFE ID. */
   readonly identity: string;

@@ -2,7 +2,7 @@ import { dirname, join } from 'node:path';
 import type { AgentPaths } from '../settings/settings.ts';
 import type { Secrets, WatchedSecret } from './secret-server.ts';
 import { keyPair, roots } from './secrets.ts';
-import { type FileContent, type FileWatch, WatchedFiles } from './watched-files.ts';
+import { type FileContent, type FileWatch, WatchedFiles, isContent } from './watched-files.ts';
 
 /** PEM. */
 interface Source {
@@ -59,7 +59,7 @@ export function workloadSecrets(own: Source, crl: string, signal: AbortSignal): 
         return ownSecret(onChange, () => {
           const { roots: pem } = own;
           if (pem === '' || revoked.state === 'unknown') return undefined;
-          const list = typeof revoked.state === 'object' && 'text' in revoked.state ? revoked.state.text : undefined;
+          const list = isContent(revoked.state) ? revoked.state.text : undefined;
           return { parts: [pem, list ?? ''], encode: () => roots(name, pem, list) };
         });
       if (name.startsWith('file-cert:')) {

@@ -29,7 +29,7 @@ export function rememberEnvoy(file: string, pid: number, log: AgentLog): void {
   }
 }
 
-/** Milliseconds between looks; looks. */
+/** Milliseconds between looks, and how many looks there are before the next Envoy starts anyway. */
 const [EVERY, MOST] = [50, 100];
 
 export interface FormerEnvoyOptions {

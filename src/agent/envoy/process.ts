@@ -32,7 +32,7 @@ export interface EnvoyProcess {
 /** Of the end of its log. Characters. */
 const KEPT = 4_096;
 
-/** Of a wait for the reader of its log. */
+/** What ends the wait for whoever reads the log. */
 const ENDS = ['drain', 'error', 'close'] as const;
 
 /** Its standard output is ours: access logs pass without a detour. */

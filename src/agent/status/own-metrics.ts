@@ -2,7 +2,7 @@
 export interface OwnFigures {
   readonly connected: boolean;
   readonly hasCertificate: boolean;
-  /** That nobody caught: bugs. */
+  /** Errors that nothing handled: bugs. */
   readonly unexpectedErrors: number;
   readonly failedScrapes: Readonly<Record<'envoy' | 'app', number>>;
 }

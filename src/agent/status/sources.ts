@@ -14,7 +14,7 @@ export interface Life {
   phase: 'waiting' | 'running' | 'draining';
   /** Whoever ends the Pod had it drained, and has waited for that. */
   isDrained: boolean;
-  /** That nobody caught. */
+  /** Errors that nothing handled. */
   unexpectedErrors: number;
 }
 

@@ -2,9 +2,9 @@ import {
   type Clause,
   type Condition,
   type OperationAttribute,
+  type NamedRule,
   type SourceAttribute,
   type TextMatch,
-  type NamedRule,
   isOperation,
   textMatch,
 } from '../../model/authorization.ts';
@@ -221,7 +221,11 @@ function listOrText(value: string, to: RbacTraits): ValueMatcher {
   return { listMatch: { oneOf: { stringMatch: textMatcher(value.slice(1, -1), to) } } };
 }
 
-/** A claim is a text, or a list of which one element must match. @param isWide other types count, too. */
+/**
+ * A claim is a text, or a list of which one element must match.
+ *
+ * @param isWide other types count, too.
+ */
 function claimMatch(
   path: readonly string[],
   values: readonly string[],
@@ -242,7 +246,7 @@ function claimMatch(
   }
 }
 
-/** But the largest that there is. */
+/** Except the largest double: Envoy's ranges do not include their end. */
 const allNumbers = { range: { start: -Number.MAX_VALUE, end: Number.MAX_VALUE } };
 
 function otherMatches(value: string): ValueMatcher[] {

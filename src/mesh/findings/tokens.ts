@@ -23,8 +23,8 @@ const mostRemarks = 20;
 const mostCompared = 100;
 
 /**
- * What owners of policies are told about tokens that nobody verifies, and about tokens that are verified, but that
- * nobody asks for.
+ * What owners of policies are told about tokens that nobody verifies, about tokens that are verified, but that nobody
+ * asks for, and about ports that are closed to what is not HTTP.
  *
  * @param gateways by object key.
  */

@@ -81,7 +81,10 @@ const ofNamespace = (namespace: string): string => `${namespace}|`;
 /** Of more policies that share a label with a selector, remarks about it do not say what they mean together. */
 const mostCompared = 100;
 
-/** The same in any order; undefined if too many would have to be compared. For remarks, which each policy may get. */
+/**
+ * The policies in these namespaces that select a workload with these labels, in any order; undefined if too many would
+ * have to be compared. For remarks, which each policy may get.
+ */
 export function comparedPolicies<Model extends PolicyObject>(
   read: Reader,
   { bySelector }: Pick<PolicyKind<Model>, 'bySelector'>,

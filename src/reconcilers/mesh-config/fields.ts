@@ -1,5 +1,5 @@
 import { isObject } from '../../api/json.ts';
-import { choosesCode } from '../../api/proxy-variables.ts';
+import { choosesCode, codeNotChosen } from '../../api/proxy-variables.ts';
 import type { Field, Findings } from '../field.ts';
 
 /** Fields that Fairlead acts on; a list names the members that it acts on. */
@@ -102,10 +102,14 @@ function reportMembers(
 }
 
 function reportVariables({ object, found }: Findings, variables: Field): void {
-  const message = 'is not set: proxies take no variable that chooses code; remove it.';
   for (const name of isObject(variables.value) ? Object.keys(variables.value) : [])
     if (choosesCode(name))
-      found.add({ object, field: `defaultConfig.proxyMetadata.${name}`, reason: 'Ineffective', message });
+      found.add({
+        object,
+        field: `defaultConfig.proxyMetadata.${name}`,
+        reason: 'Ineffective',
+        message: codeNotChosen,
+      });
 }
 
 function unsupported({ object, found }: Findings, field: string): void {

@@ -1,7 +1,7 @@
 import { isEnvironmentName } from '../../api/environment-name.ts';
 import { type KubernetesObject, objectKey, refOf } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
-import { choosesCode, isForProxyConfigs } from '../../api/proxy-variables.ts';
+import { choosesCode, codeNotChosen, isForProxyConfigs } from '../../api/proxy-variables.ts';
 import { compareAge, printWinner } from '../../model/age.ts';
 import type { PolicyTarget } from '../../model/policy-target.ts';
 import type { ProxyConfigModel } from '../../model/proxy-config.ts';
@@ -66,7 +66,7 @@ function readVariables(field: Field): Readonly<Record<string, string>> {
 }
 
 function notSet(name: string): string {
-  if (choosesCode(name)) return 'is not set: proxies take no variable that chooses code; remove it.';
+  if (choosesCode(name)) return codeNotChosen;
   return (
     'is not set: a ProxyConfig may set ISTIO_META_... and what the user guide lists; ' +
     'write it into proxyMetadata of the mesh config, or of the annotation proxy.istio.io/config of Pods.'
