@@ -80,6 +80,9 @@ gen: $(INSTALLED) ## write generated files again: crds/ and types from tools/api
 bench: $(INSTALLED) ## the benchmarks, figures as in docs/performance.md
 	@for file in bench/*.ts; do if grep -q "$$file" "$$file"; then echo "--- $$file"; node --expose-gc "$$file"; fi; done
 
+work: $(INSTALLED) ## record what changes cost in work (bench/work.json), if more is meant; a test compares
+	node bench/work.ts --write
+
 soak: $(INSTALLED) peers ## half an hour of every attack at once (SECONDS_OF_SOAK, SEED), 1,000 changes under load (CHANGES, FAIRLEAD_SEED), half an hour of faults (FAULT_ROUNDS)
 	node test/soak/main.ts
 	node test/hitless/main.ts
