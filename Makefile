@@ -8,7 +8,7 @@ SHELL := /bin/bash
 INSTALLED := node_modules/.installed
 FAST := src/ads/ src/api/ src/cache/ src/cli/ src/envoy/ src/model/ src/reconcilers/ src/settle/ src/status/ src/yaml/
 
-.PHONY: help run cluster test test-node test-long test-fast properties check golden gen bench slowest soak peers image
+.PHONY: help run cluster test test-node test-long test-fast properties check golden gen bench slowest work soak peers image
 .PHONY: check-types check-lint check-format check-imports check-unused check-generated check-chart
 
 help: ## show the targets
@@ -91,6 +91,9 @@ bench: $(INSTALLED) ## the benchmarks, figures as in docs/performance.md
 
 slowest: $(INSTALLED) ## write the slowest files of the last make test into CONTRIBUTING.md
 	@node tools/slowest-tests.ts
+
+work: $(INSTALLED) ## record what changes cost in work (bench/work.json), if more is meant; a test compares
+	node bench/work.ts --write
 
 soak: $(INSTALLED) peers test-long ## half an hour of every attack at once (SECONDS_OF_SOAK, SEED), 1,000 changes under load (CHANGES, FAIRLEAD_SEED), half an hour of faults (FAULT_ROUNDS)
 	node test/soak/main.ts

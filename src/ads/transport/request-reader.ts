@@ -159,8 +159,8 @@ export class RequestReader {
   hold(bytes: Uint8Array): Uint8Array {
     this.#paused = true;
     (this.#http2 ?? this.#call).pause();
-    // A short one is copied: the chunk that it came in is much longer.
-    return bytes.buffer === this.#buffer?.buffer ? bytes : new Uint8Array(bytes);
+    // A short one is copied, if the chunk that it came in is much longer.
+    return 2 * bytes.byteLength >= bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
   }
 
   resume(): void {
