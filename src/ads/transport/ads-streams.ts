@@ -271,7 +271,7 @@ export class AdsStreams {
       move: (before, after, news) => store.move(before, after, news),
       update: (sight, news) => store.update(sight, news),
       rollouts: this.#rollouts,
-      broughtTo: (view, typeUrl) => store.broughtTo(view, typeUrl),
+      broughtTo: (view, type) => store.broughtTo(view, type),
       canaries: this.#canaries,
       refused: this.#refused,
       shared: () => store.work,
