@@ -42,7 +42,7 @@ class Executions {
     const { result } = await this.#session.post('Profiler.takePreciseCoverage');
     const calls = { graph: 0, ads: 0 };
     for (const { url, functions } of result) {
-      if (!url.includes('/src/')) continue;
+      if (!url.includes('/src/') || url.includes('/node_modules/')) continue;
       const part = url.includes('/src/ads/') ? 'ads' : 'graph';
       for (const { ranges } of functions) for (const { count } of ranges) calls[part] += count;
     }

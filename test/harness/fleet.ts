@@ -72,7 +72,7 @@ export class Fleet {
       sets: new NameSets(this.#hasher),
       address: '',
       rollouts: this.progress.rollouts,
-      broughtTo: (view, typeUrl) => store.broughtTo(view, typeUrl),
+      broughtTo: (view, type) => store.broughtTo(view, type),
       once: (resource) => store.once(resource),
       remember: (view) => store.remember(view),
       move: (before, after, news) => store.move(before, after, news),

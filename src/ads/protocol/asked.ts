@@ -2,13 +2,14 @@ import { Concern, type Rollout } from '../rollouts/rollout.ts';
 import type { Rollouts } from '../rollouts/rollouts.ts';
 import { Batch } from '../store/served.ts';
 import type { SharedWork } from '../store/shared-work.ts';
+import type { ResourceType } from '../types.ts';
 import type { WorldView } from '../store/world.ts';
 import type { Subscription } from './subscription.ts';
 
 export interface AskedContext {
   readonly rollouts: Rollouts;
-  /** What rollouts under way have brought to a world, by name. */
-  broughtTo(view: WorldView, typeUrl: string): ReadonlyMap<string, readonly Rollout[]>;
+  /** What rollouts under way have brought to a world, by name: one object for worlds that it is the same for. */
+  broughtTo(view: WorldView, type: ResourceType): ReadonlyMap<string, readonly Rollout[]>;
   /** A new one with each publication. */
   shared(): SharedWork;
 }
@@ -34,22 +35,25 @@ function awaitNames(
   const { rollouts } = context;
   const { type, interest, awaited } = subscription;
   const { typeUrl } = type;
-  const shared = context.shared();
-  const from = [type, view, rollouts.epoch];
-  const concernIn = (batches: readonly Batch[]): Concern | undefined => {
-    const brought = shared.brought.of(from, () => context.broughtTo(view, typeUrl));
-    return concernOf(typeUrl, batches, rollouts, brought);
-  };
-  let concern: Concern | undefined;
-  if (asksAll) concern = shared.asked.of([...from, ...interest.key], () => concernIn(interest.in(view).batches));
-  else concern = concernIn([new Batch(asked.flatMap((name) => view.resolve(typeUrl, name) ?? []))]);
-  if (concern !== undefined) awaited.owe(concern);
+  const brought = context.broughtTo(view, type);
+  if (!asksAll) {
+    const batch = new Batch(asked.flatMap((name) => view.resolve(typeUrl, name) ?? []));
+    const concern = concernOf(typeUrl, batch, rollouts, brought);
+    if (concern !== undefined) awaited.owe(concern);
+    return;
+  }
+  // Nearly everything that clients ask for is the same for many, and in the same batches.
+  for (const batch of interest.in(view).batches) {
+    const from = [type, rollouts.epoch, batch, brought];
+    const concern = context.shared().asked.of(from, () => concernOf(typeUrl, batch, rollouts, brought));
+    if (concern !== undefined) awaited.owe(concern);
+  }
 }
 
 /** What these resources mean for clients that ask for them now. Undefined: nothing that is part of a rollout. */
 function concernOf(
   typeUrl: string,
-  batches: readonly Pick<Batch, 'items' | 'origins'>[],
+  { items, origins }: Batch,
   rollouts: Rollouts,
   brought: ReadonlyMap<string, readonly Rollout[]>,
 ): Concern | undefined {
@@ -59,10 +63,7 @@ function concernOf(
     if (known === undefined) names.set(name, [rollout]);
     else if (!known.includes(rollout)) known.push(rollout);
   };
-  for (const batch of batches)
-    for (const [rollout, found] of rollouts.among(batch.origins)) for (const name of found) add(name, rollout);
-  if (brought.size > 0)
-    for (const { items } of batches)
-      for (const { name } of items) for (const rollout of brought.get(name) ?? []) add(name, rollout);
+  for (const [rollout, found] of rollouts.among(origins)) for (const name of found) add(name, rollout);
+  if (brought.size > 0) for (const { name } of items) for (const rollout of brought.get(name) ?? []) add(name, rollout);
   return names.size === 0 ? undefined : new Concern(typeUrl, names);
 }

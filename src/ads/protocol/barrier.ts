@@ -6,7 +6,7 @@ import { type Arrival, type Departure, departuresOf, fewer, notEmpty, split } fr
 import { common } from '../store/names.ts';
 import { leavesOf } from '../store/resource.ts';
 import { itemsOf, priorOf, type Sent } from './sent.ts';
-import { type Names, type References, Served, versionOf } from '../store/served.ts';
+import { type Held, type Names, type References, Served, versionOf } from '../store/served.ts';
 import type { Subscription } from './subscription.ts';
 import { type Referring, type UsesByTime, usesOf } from './uses.ts';
 import type { WorldView } from '../store/world.ts';
@@ -284,7 +284,7 @@ export class Barrier {
             view.resolve(follower.type.typeUrl, item.name) === undefined
           )
             continue;
-          guarded!.suspectStuck(item, undefined, now);
+          suspectStuck(guarded!, item, undefined, now);
         }
       }
     }
@@ -319,8 +319,17 @@ export class Barrier {
 function takeBackChanged(guarded: Subscription, sent: Sent, now: number): void {
   for (const item of itemsOf(sent)) {
     const prior = sent.prior?.get(item.name);
-    if (prior instanceof Served) guarded.suspectStuck(item, prior, now);
+    if (prior instanceof Served) suspectStuck(guarded, item, prior, now);
   }
+}
+
+/** The client seems to be stuck on a resource: it is given back what it had, until its answer comes. */
+function suspectStuck({ ledger, inFlight }: Subscription, item: Served, prior: Held, now: number): void {
+  const { name, version } = item;
+  if (ledger.refusals?.forbids(name, version) === true || inFlight.last(name) !== item) return;
+  const after = inFlight.sentNonce;
+  ledger.refuse(name, { version, held: prior, now, about: after, after, suspected: true, message: '' });
+  ledger.owe(name, item);
 }
 
 /** Names that left the world, which the client still has, and that are back as something else. */

@@ -1,6 +1,5 @@
 import { GONE, type NewRefusal, Refusals } from './refusals.ts';
 import type { Sent } from './sent.ts';
-import type { SharedWork } from '../store/shared-work.ts';
 import { type Held, type Names, Served, versionOf } from '../store/served.ts';
 
 /** Names with what a client holds of them. */
@@ -26,17 +25,17 @@ export class CommonMarks implements Marks {
     {};
   /** Which assignments lose their last ready endpoint, or bring the first one. */
   readiness: Readonly<Record<'emptied' | 'filled', ReadonlySet<string>>> | undefined;
-  /** What was computed since the publication that this follows from. */
-  readonly #work: SharedWork;
+  /** What all streams have computed since the publication that this follows from; by identity. */
+  readonly #work: object;
 
-  constructor({ pending, kept, asked }: Marks, work: SharedWork) {
+  constructor({ pending, kept, asked }: Marks, work: object) {
     this.pending = pending;
     this.kept = kept;
     this.asked = asked;
     this.#work = work;
   }
 
-  isOf(work: SharedWork): boolean {
+  isOf(work: object): boolean {
     return this.#work === work;
   }
 }
@@ -99,7 +98,7 @@ export class Ledger {
   }
 
   /** What was taken over from others last, if it is still all that is known, and nothing has been published since. */
-  commonIn(work: SharedWork): CommonMarks | undefined {
+  commonIn(work: object): CommonMarks | undefined {
     const common = this.#common;
     if (common?.isOf(work) !== true || this.#refuses) return undefined;
     const isSame =

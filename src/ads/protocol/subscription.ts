@@ -288,16 +288,6 @@ export class Subscription {
     this.ledger.letGo(names);
   }
 
-  /** The client seems to be stuck on a resource: it is given back what it had, until its answer comes. */
-  suspectStuck(item: Served, prior: Held, now: number): void {
-    if (this.ledger.refusals?.forbids(item.name, item.version) === true || this.inFlight.last(item.name) !== item)
-      return;
-    const after = this.inFlight.sentNonce;
-    const { name, version } = item;
-    this.ledger.refuse(name, { version, held: prior, now, about: after, after, suspected: true, message: '' });
-    this.ledger.owe(item.name, item);
-  }
-
   /** Tries what was rejected again, when it is due. */
   retry(now: number): void {
     for (const [name, held] of this.ledger.refusals?.due(now) ?? []) {

@@ -1,6 +1,7 @@
-import type { List } from '../store/forest.ts';
+import type { List, Root } from '../store/forest.ts';
+import { common } from '../store/names.ts';
 import { joinRollouts, NO_ROLLOUTS, type Rollout } from './rollout.ts';
-import type { WorldView } from '../store/world.ts';
+import type { Viewpoint } from '../store/world.ts';
 
 /** By qualifier. */
 type Variants = Map<string, readonly Rollout[]>;
@@ -44,29 +45,31 @@ export class Brought {
     this.#children.get(list)?.delete(child);
   }
 
-  /** By name, for those in a world. */
-  in(view: Pick<WorldView, 'roots' | 'qualifiers'>, typeUrl: string): ReadonlyMap<string, readonly Rollout[]> {
+  /** By name, for those that see a root from there. */
+  in({ lists }: Root, { qualifiers }: Viewpoint, typeUrl: string): ReadonlyMap<string, readonly Rollout[]> {
     this.#forgetOver();
     const found = new Map<string, readonly Rollout[]>();
     if (this.#notes === 0) return found;
     const add = (name: string, rollouts: readonly Rollout[]): void => {
       if (rollouts.length > 0) found.set(name, joinRollouts(found.get(name) ?? NO_ROLLOUTS, rollouts));
     };
-    const isSeen = (list: List): boolean => view.roots.some((root) => root.lists.has(list));
-    for (const [list, types] of this.#members)
-      if (isSeen(list))
-        for (const [name, variants] of types.get(typeUrl) ?? [])
-          for (const qualifier of ['', ...view.qualifiers]) add(name, underWay(variants.get(qualifier)));
-    for (const [list, children] of this.#children)
-      if (isSeen(list))
-        for (const [child, rollouts] of children)
-          for (const name of namesBelow(child, typeUrl)) add(name, underWay(rollouts));
+    for (const list of common(this.#members, lists))
+      for (const [name, variants] of this.#members.get(list)!.get(typeUrl) ?? [])
+        for (const qualifier of ['', ...qualifiers]) add(name, underWay(variants.get(qualifier)));
+    for (const list of common(this.#children, lists))
+      for (const [child, rollouts] of this.#children.get(list)!)
+        for (const name of namesBelow(child, typeUrl)) add(name, underWay(rollouts));
     return found;
+  }
+
+  /** Another one when other objects have rollouts. */
+  get epoch(): object {
+    return this.#last?.registry.epoch ?? NOBODY;
   }
 
   /** Each stream that asks for something looks at all notes: only those that say something may be left. */
   #forgetOver(): void {
-    const { epoch } = this.#last?.registry ?? {};
+    const { epoch } = this;
     if (epoch === this.#sweptIn) return;
     this.#sweep();
     this.#sweptIn = epoch;
@@ -91,6 +94,8 @@ export class Brought {
     this.#sweepAt = MANY + 2 * this.#notes;
   }
 }
+
+const NOBODY = {};
 
 /** Returns how many are left. */
 function sweep<K>(notes: Map<K, readonly Rollout[]>): number {

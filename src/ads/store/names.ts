@@ -1,7 +1,10 @@
 import type { Names } from './served.ts';
 
+/** A set, or the keys of a map. */
+type Keys<K> = Pick<ReadonlySet<K>, 'has' | 'size' | 'keys'>;
+
 /** The names that are in both. Costs as much as the smaller. */
-export function* common(a: Names, b: Names): Generator<string> {
+export function* common<K>(a: Keys<K>, b: Keys<K>): Generator<K> {
   const [few, many] = a.size <= b.size ? [a, b] : [b, a];
   for (const name of few.keys()) if (many.has(name)) yield name;
 }

@@ -11,7 +11,9 @@ import { Served } from './served.ts';
 import { SharedBatches } from './shared-batches.ts';
 import { SharedWork } from './shared-work.ts';
 import { RootUpdate, Update } from './update.ts';
-import { type Sight, type Viewpoint, WorldView } from './world.ts';
+import type { ResourceType } from '../types.ts';
+import { Viewpoints } from './viewpoints.ts';
+import { type Sight, WorldView } from './world.ts';
 
 /**
  * What the published commits made: a forest of lists, and the worlds that streams see of it. Applying a publication
@@ -22,8 +24,7 @@ export class Store {
   readonly #lists = new Map<string, List>();
   readonly #roots = new Map<List, Root>();
   readonly #worlds = new Map<string, WorldView>();
-  /** With the number of worlds that have each. */
-  readonly #viewpoints = new Map<string, { readonly viewpoint: Viewpoint; worlds: number }>();
+  readonly #viewpoints = new Viewpoints();
   /** Type -> name -> the lists that hold it. */
   readonly #holders = new Map<string, Map<string, List | Set<List>>>();
   readonly #served = new Map<string, Served>();
@@ -75,7 +76,7 @@ export class Store {
     let view = this.#worlds.get(key);
     if (view === undefined) {
       const held = roots.map((root) => this.#root(root));
-      view = new WorldView(key, held, this.#viewpoint(world), this.#holders, this.shared);
+      view = new WorldView(key, held, this.#viewpoints.of(world), this.#holders, this.shared);
       this.#worlds.set(key, view);
       for (const root of held) root.worlds.add(view);
     }
@@ -86,7 +87,7 @@ export class Store {
   leave(view: WorldView): void {
     if (--view.holders > 0) return;
     this.#worlds.delete(view.key);
-    this.#unviewed(view.viewpoint);
+    this.#viewpoints.release(view.viewpoint);
     for (const root of view.roots) {
       root.worlds.delete(view);
       if (root.worlds.size > 0) continue;
@@ -131,9 +132,16 @@ export class Store {
     return common ?? this.work.updates.of([sight, ...news], () => new Update(sight, news));
   }
 
-  /** What rollouts under way have brought to a world, by name. */
-  broughtTo(view: WorldView, typeUrl: string): ReadonlyMap<string, readonly Rollout[]> {
-    return this.#brought.in(view, typeUrl);
+  /** What rollouts under way have brought to a world, by name: one object for worlds that it is the same for. */
+  broughtTo({ roots, viewpoint }: WorldView, type: ResourceType): ReadonlyMap<string, readonly Rollout[]> {
+    const { epoch } = this.#brought;
+    let found = NOTHING_BROUGHT;
+    for (const root of roots) {
+      const from = [type, root, viewpoint, epoch];
+      const own = this.work.brought.of(from, () => this.#brought.in(root, viewpoint, type.typeUrl));
+      if (own.size > 0) found = found.size === 0 ? own : both(found, own);
+    }
+    return found;
   }
 
   /** A resource that is in no list: made for one answer. */
@@ -161,21 +169,6 @@ export class Store {
     let root = this.#roots.get(list);
     if (root === undefined) this.#roots.set(list, (root = new Root(list)));
     return root;
-  }
-
-  #viewpoint({ qualifiers, excluded = [] }: World): Viewpoint {
-    const viewpoint = { qualifiers, excluded: new Set(excluded) };
-    const key = viewpointKey(viewpoint);
-    let known = this.#viewpoints.get(key);
-    if (known === undefined) this.#viewpoints.set(key, (known = { viewpoint, worlds: 0 }));
-    known.worlds++;
-    return known.viewpoint;
-  }
-
-  #unviewed(viewpoint: Viewpoint): void {
-    const key = viewpointKey(viewpoint);
-    const known = this.#viewpoints.get(key);
-    if (known !== undefined && --known.worlds === 0) this.#viewpoints.delete(key);
   }
 
   #setMember(change: MemberChange, touched: Map<List, ChangeSet>): void {
@@ -357,10 +350,6 @@ export class Store {
   }
 }
 
-function viewpointKey({ qualifiers, excluded }: Viewpoint): string {
-  return JSON.stringify([qualifiers, [...excluded]]);
-}
-
 function same(a: EncodedResource, b: EncodedResource): boolean {
   return a === b || (a.version === b.version && a.name === b.name && a.typeUrl === b.typeUrl);
 }
@@ -371,6 +360,14 @@ function lookAt(changes: Changes): Concern | undefined {
   for (const names of changes.values())
     for (const list of names.values()) for (const { rollouts } of list) if (rollouts.length > 0) found.add(rollouts);
   return found.size === 0 ? undefined : Concern.look([...new Set([...found].flat())]);
+}
+
+const NOTHING_BROUGHT: ReadonlyMap<string, readonly Rollout[]> = new Map();
+
+function both(a: typeof NOTHING_BROUGHT, b: typeof NOTHING_BROUGHT): typeof NOTHING_BROUGHT {
+  const found = new Map(a);
+  for (const [name, rollouts] of b) found.set(name, joinRollouts(found.get(name) ?? NO_ROLLOUTS, rollouts));
+  return found;
 }
 
 function changesOf(touched: Map<List, ChangeSet>, list: List): ChangeSet {

@@ -44,17 +44,17 @@ export class RootUpdate extends Differences {
   }
 
   /** Undefined: there is news of several roots, or some name is below several. */
-  static of(world: WorldView, news: readonly News[], holders: HoldersByName): RootUpdate | undefined {
+  static of(world: WorldView, news: readonly News[], holders: HoldersByName): Differences | undefined {
     const first = news[0]!;
     const last = news[news.length - 1]!;
     const { root } = last;
     for (const each of news) if (each.root !== root) return undefined;
     const { viewpoint } = world;
     let updates = last.updates.get(viewpoint);
-    if (updates === undefined) last.updates.set(viewpoint, (updates = new Map<News, RootUpdate>()));
+    if (updates === undefined) last.updates.set(viewpoint, (updates = new Map<News, Differences>()));
     let update = updates.get(first);
     if (update === undefined) updates.set(first, (update = new RootUpdate(root, news, viewpoint, holders)));
-    return update.#isAllIn(world) ? update : undefined;
+    return isAllIn(world, news, holders) ? update : undefined;
   }
 
   protected compare(typeUrl: string): ReadonlyMap<string, Difference> {
@@ -68,15 +68,15 @@ export class RootUpdate extends Differences {
       },
     });
   }
+}
 
-  /** No other root of the world has one of the names. If one had it before, it would have news of that. */
-  #isAllIn({ roots }: WorldView): boolean {
-    for (const root of roots) {
-      if (root === this.#root) continue;
-      for (const { changes } of this.#news) if (hasSome(root, changes, this.#holders)) return false;
-    }
-    return true;
+/** Only the root of this news has the names. If another one had them before, there would be news of that. */
+function isAllIn({ roots }: WorldView, news: readonly News[], holders: HoldersByName): boolean {
+  for (const root of roots) {
+    if (root === news[0]!.root) continue;
+    for (const { changes } of news) if (hasSome(root, changes, holders)) return false;
   }
+  return true;
 }
 
 function hasSome({ lists }: Root, changes: Changes, holdersByName: HoldersByName): boolean {

@@ -103,7 +103,7 @@ export class TestServer {
       address: '',
       recipient: { stream: `stream-${++this.streams}`, nodeId: '', build: '', tenant: this.tenant },
       rollouts: this.rollouts,
-      broughtTo: (view, typeUrl) => this.store.broughtTo(view, typeUrl),
+      broughtTo: (view, type) => this.store.broughtTo(view, type),
       canaries: this.canaries,
       refused: this.refused,
       once: (encoded) => this.store.once(encoded),

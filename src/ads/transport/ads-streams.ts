@@ -273,7 +273,7 @@ export class AdsStreams {
       move: (before, after, news) => store.move(before, after, news),
       update: (sight, news) => store.update(sight, news),
       rollouts: this.#rollouts,
-      broughtTo: (view, typeUrl) => store.broughtTo(view, typeUrl),
+      broughtTo: (view, type) => store.broughtTo(view, type),
       canaries: this.#canaries,
       refused: this.#refused,
       shared: () => store.work,
@@ -309,7 +309,7 @@ export class AdsStreams {
       closed: (stream) => this.#closed(stream),
       taken: (stream, ms) => {
         this.#measure?.taken(ms);
-        stream.siblings?.written(stream);
+        this.#clients.of(stream)?.written(stream);
       },
       wake: (stream) => this.#wake(stream),
       hasTime: () => this.#round.hasTime(),
@@ -344,11 +344,11 @@ export class AdsStreams {
     return new Delivery({ ...context, address: stream.address, recipient, times }, view, {
       wake: () => this.#wake(stream),
       asked: (type) => {
-        stream.siblings?.asked(stream, type);
+        this.#clients.of(stream)?.asked(stream, type);
         if (type.onDemand === true) this.#options.events.asked?.(stream.id, type.typeUrl);
       },
       sent: (type, frame, sent) => {
-        stream.siblings?.sent(stream, type, sent);
+        this.#clients.of(stream)?.sent(stream, type, sent);
         this.#active = true;
         this.#sent += frame.length;
         this.#convergence.sent(stream);

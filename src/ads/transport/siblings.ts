@@ -14,6 +14,8 @@ export class Clients {
   readonly #followed: ReadonlySet<string>;
   readonly #wake: (stream: AdsStream) => void;
   readonly #only = new Map<string, AdsStream>();
+  /** Of streams whose client has, or had, more than one. */
+  readonly #siblings = new Map<AdsStream, Siblings>();
 
   constructor(types: ResourceTypes, wake: (stream: AdsStream) => void) {
     this.#followed = new Set(types.flatMap(({ behind }) => behind ?? []));
@@ -24,14 +26,27 @@ export class Clients {
     const key = clientOf(stream);
     const other = this.#only.get(key);
     if (other === undefined) this.#only.set(key, stream);
-    else (other.siblings ?? new Siblings(this.#followed, this.#wake).add(other)).add(stream);
+    else {
+      const siblings = this.of(other) ?? new Siblings(this.#followed, this.#wake);
+      for (const each of [other, stream]) {
+        siblings.add(each);
+        this.#siblings.set(each, siblings);
+      }
+    }
+  }
+
+  /** The other streams of its client, if there are any. */
+  of(stream: AdsStream): Siblings | undefined {
+    return this.#siblings.get(stream);
   }
 
   closed(stream: AdsStream): void {
-    stream.siblings?.delete(stream);
+    const siblings = this.of(stream);
+    siblings?.delete(stream);
+    this.#siblings.delete(stream);
     const key = clientOf(stream);
     if (this.#only.get(key) !== stream) return;
-    const [next] = stream.siblings?.streams ?? [];
+    const [next] = siblings?.streams ?? [];
     if (next === undefined) this.#only.delete(key);
     else this.#only.set(key, next);
   }
@@ -58,10 +73,8 @@ export class Siblings {
     return this.#streams.keys();
   }
 
-  add(stream: AdsStream): this {
-    stream.siblings = this;
-    this.#streams.set(stream, []);
-    return this;
+  add(stream: AdsStream): void {
+    if (!this.#streams.has(stream)) this.#streams.set(stream, []);
   }
 
   delete(stream: AdsStream): void {

@@ -13,7 +13,6 @@ import { addressOfPeer } from './address.ts';
 import { Permit, type FairSemaphore } from '../../fair-semaphore.ts';
 import { type Call, FrameWriter } from './frame-writer.ts';
 import { type Receiving, RequestReader } from './request-reader.ts';
-import type { Siblings } from './siblings.ts';
 import type { Waiting } from './turns.ts';
 import { TypeHistory } from './type-history.ts';
 import type { TenantOf } from '../tenant.ts';
@@ -95,8 +94,6 @@ export class AdsStream {
   /** Who the client is; undefined before its first request. The rest of the node is not kept. */
   proxy: ProxyIdentity | undefined;
   delivery: Delivery | undefined;
-  /** Of several streams of its client. */
-  siblings: Siblings | undefined;
   /** In the queue of streams to be served. */
   queued = false;
   behind: Waiting | undefined;
