@@ -14,7 +14,9 @@ function start(roots = '') {
     rmSync(directory, { recursive: true, force: true });
   });
   const none = { current: undefined, roots, onChange: () => () => {} };
-  const secrets = workloadSecrets(none, join(directory, 'crl.pem'), end.signal);
+  const warnings: string[] = [];
+  const log = { warn: (message: string) => void warnings.push(message) };
+  const secrets = workloadSecrets(none, join(directory, 'crl.pem'), log, end.signal);
   /** The secret as it is now; or why there is none. */
   const get = async (name: string): Promise<string | undefined> => {
     try {
@@ -27,7 +29,7 @@ function start(roots = '') {
       return String(error);
     }
   };
-  return { directory, secrets, get };
+  return { directory, secrets, get, warnings };
 }
 
 test('a path that a DestinationRule names may lead to a pipe, a device or a file without an end', async () => {
@@ -111,4 +113,17 @@ test('the roots of the mesh come with its revocation list, if there is one', asy
   expect(await rootsOfMesh()).not.toContain('X509 CRL');
   writeFileSync(join(directory, 'crl.pem'), '-----BEGIN X509 CRL-----');
   expect(await rootsOfMesh()).toContain('BEGIN X509 CRL');
+});
+
+test('a revocation list that becomes one that is not read stays as it was, and that is said once', async () => {
+  const { directory, get, warnings } = start(rootCertificates[0]!);
+  const file = join(directory, 'crl.pem');
+  expect(await get('ROOTCA')).not.toContain('X509 CRL');
+  writeFileSync(file, '-----BEGIN X509 CRL-----');
+  expect(await get('ROOTCA')).toContain('BEGIN X509 CRL');
+  truncateSync(file, 2 ** 40);
+  for (let look = 0; look < 2; look++) expect(await get('ROOTCA')).toContain('BEGIN X509 CRL');
+  expect(warnings).toEqual(['The revocation list is not read; the last one stays']);
+  rmSync(file);
+  expect(await get('ROOTCA')).not.toContain('X509 CRL');
 });

@@ -1,4 +1,5 @@
 import { dirname, join } from 'node:path';
+import type { AgentLog } from '../log.ts';
 import type { AgentPaths } from '../settings/settings.ts';
 import type { Secrets, WatchedSecret } from './secret-server.ts';
 import { keyPair, roots } from './secrets.ts';
@@ -30,13 +31,31 @@ export interface WorkloadSecrets extends Secrets {
  * What Envoy asks the agent for: `default` and `ROOTCA`, the workload's own; and files, as the control plane names them:
  * `file-cert:CHAIN~KEY`, `file-root:PATH`.
  */
-export function workloadSecrets(own: Source, crl: string, signal: AbortSignal): WorkloadSecrets {
+export function workloadSecrets(
+  own: Source,
+  crl: string,
+  log: Pick<AgentLog, 'warn'>,
+  signal: AbortSignal,
+): WorkloadSecrets {
   const listeners = new Set<() => void>();
   const changed = (): void => listeners.forEach((listener) => listener());
   own.onChange(changed);
   // Kept apart, so that files which objects name never stand in the way of the workload's own.
   const [ownFiles, namedFiles] = [new WatchedFiles(signal), new WatchedFiles(signal)];
   const revoked = ownFiles.watch(crl, changed);
+  let [list, refused] = [undefined as string | undefined, ''];
+  /** The last one that was read: without it, revoked certificates would be accepted. */
+  const revocationList = (): string | undefined => {
+    const { state } = revoked;
+    if (typeof state === 'string' || isContent(state))
+      [list, refused] = [isContent(state) ? state.text : undefined, ''];
+    else if (state.refused !== refused) {
+      refused = state.refused;
+      const what = list === undefined ? 'there is none' : 'the last one stays';
+      log.warn(`The revocation list is not read; ${what}`, { reason: refused });
+    }
+    return list;
+  };
   const ownSecret = (onChange: () => void, current: () => WatchedSecret['current']): WatchedSecret => {
     const listener = (): void => onChange();
     listeners.add(listener);
@@ -59,8 +78,8 @@ export function workloadSecrets(own: Source, crl: string, signal: AbortSignal): 
         return ownSecret(onChange, () => {
           const { roots: pem } = own;
           if (pem === '' || revoked.state === 'unknown') return undefined;
-          const list = isContent(revoked.state) ? revoked.state.text : undefined;
-          return { parts: [pem, list ?? ''], encode: () => roots(name, pem, list) };
+          const crl = revocationList();
+          return { parts: [pem, crl ?? ''], encode: () => roots(name, pem, crl) };
         });
       if (name.startsWith('file-cert:')) {
         const paths = name.slice('file-cert:'.length).split('~');
