@@ -167,7 +167,7 @@ function isWithheld(
   credential: Credential,
   gateway: Pick<GatewayModel, 'namespace' | 'name'>,
 ): boolean {
-  const { gatewaySecretGrants = false, rootNamespace } = optionsOf(read, inputs);
+  const { gatewaySecretGrants, rootNamespace } = optionsOf(read, inputs);
   if (!gatewaySecretGrants || [object.namespace, rootNamespace].includes(gateway.namespace)) return false;
   return !grants(credential, gateway);
 }
