@@ -13,10 +13,40 @@ export function originsOf(part: Part): ReadonlySet<string> {
   return keys;
 }
 
-/** Whether some of it was made from an object, in any generation. By {@link originKey}. */
-export function isMadeFrom(part: Part, key: string): boolean {
-  for (const { origins } of leavesOf(part)) if (origins.some((each) => originKey(each) === key)) return true;
-  return false;
+/**
+ * Which objects parts were made from, in any generation. Thousands of tables have most of their nodes in common, and
+ * thousands of objects are asked about: each leaf is looked at once, and each shared node once for each object.
+ */
+export class Origins {
+  /** Of nodes that have leaves, the keys of their objects. */
+  readonly #keys = new Map<Part, ReadonlySet<string>>();
+  /** By key, the answers about nodes above these. */
+  readonly #answers = new Map<string, Map<Part, boolean>>();
+
+  /** @param key see {@link originKey}. */
+  has(part: Part, key: string): boolean {
+    if ('bytes' in part || part.children.some((child) => 'bytes' in child)) {
+      if (this.#keysOf(part).has(key)) return true;
+      return 'children' in part && part.children.some((child) => 'children' in child && this.has(child, key));
+    }
+    let answers = this.#answers.get(key);
+    if (answers === undefined) this.#answers.set(key, (answers = new Map<Part, boolean>()));
+    let answer = answers.get(part);
+    if (answer === undefined) answers.set(part, (answer = part.children.some((child) => this.has(child, key))));
+    return answer;
+  }
+
+  /** Of the part itself, if it is a leaf, or of the leaves among its children. */
+  #keysOf(part: Part): ReadonlySet<string> {
+    let keys = this.#keys.get(part);
+    if (keys === undefined) {
+      const found = new Set<string>();
+      for (const leaf of 'bytes' in part ? [part] : part.children)
+        if ('bytes' in leaf) for (const origin of leaf.origins) found.add(originKey(origin));
+      this.#keys.set(part, (keys = found));
+    }
+    return keys;
+  }
 }
 
 /** Finds what is new in versions of parts. Versions of tables have most of their nodes in common with each other. */
