@@ -14,35 +14,44 @@ export function originsOf(part: Part): ReadonlySet<string> {
 }
 
 /**
- * Which objects parts were made from, in any generation. Thousands of tables have most of their nodes in common, and
- * thousands of objects are asked about: each leaf is looked at once, and each shared node once for each object.
+ * Which objects parts were made from, in any generation. Thousands of tables have most of their children in common, and
+ * thousands of objects are asked about: each child is looked at once, and for each object only the few that have it.
  */
 export class Origins {
-  /** Of nodes that have leaves, the keys of their objects. */
+  /** Children of the parts that were asked about, by the objects that they were made from. */
+  readonly #holders = new Map<string, Set<Part>>();
+  readonly #children = new Map<Part, ReadonlySet<Part>>();
+  readonly #known = new Set<Part>();
+  /** Of nodes below these children: several of them may share one. */
   readonly #keys = new Map<Part, ReadonlySet<string>>();
-  /** By key, the answers about nodes above these. */
-  readonly #answers = new Map<string, Map<Part, boolean>>();
 
   /** @param key see {@link originKey}. */
   has(part: Part, key: string): boolean {
-    if ('bytes' in part || part.children.some((child) => 'bytes' in child)) {
-      if (this.#keysOf(part).has(key)) return true;
-      return 'children' in part && part.children.some((child) => 'children' in child && this.has(child, key));
+    if ('bytes' in part) return part.origins.some((origin) => originKey(origin) === key);
+    let children = this.#children.get(part);
+    if (children === undefined) {
+      this.#children.set(part, (children = new Set(part.children)));
+      for (const child of children) this.#learn(child);
     }
-    let answers = this.#answers.get(key);
-    if (answers === undefined) this.#answers.set(key, (answers = new Map<Part, boolean>()));
-    let answer = answers.get(part);
-    if (answer === undefined) answers.set(part, (answer = part.children.some((child) => this.has(child, key))));
-    return answer;
+    for (const holder of this.#holders.get(key) ?? []) if (children.has(holder)) return true;
+    return false;
   }
 
-  /** Of the part itself, if it is a leaf, or of the leaves among its children. */
+  #learn(child: Part): void {
+    if (this.#known.size === this.#known.add(child).size) return;
+    for (const key of this.#keysOf(child)) {
+      const holders = this.#holders.get(key);
+      if (holders === undefined) this.#holders.set(key, new Set([child]));
+      else holders.add(child);
+    }
+  }
+
   #keysOf(part: Part): ReadonlySet<string> {
+    if ('bytes' in part) return new Set(part.origins.map(originKey));
     let keys = this.#keys.get(part);
     if (keys === undefined) {
       const found = new Set<string>();
-      for (const leaf of 'bytes' in part ? [part] : part.children)
-        if ('bytes' in leaf) for (const origin of leaf.origins) found.add(originKey(origin));
+      for (const child of part.children) for (const key of this.#keysOf(child)) found.add(key);
       this.#keys.set(part, (keys = found));
     }
     return keys;
