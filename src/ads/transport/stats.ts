@@ -128,7 +128,7 @@ export interface TypeState {
   readonly unansweredMs: number | undefined;
   /** What the client says against what it was sent. */
   readonly error: string | undefined;
-  /** Number of names owed. */
+  /** Number of names owed; while everything is, that of all there are. */
   readonly pending: number;
   /** Everything that the client is owed was sent and accepted. */
   readonly synced: boolean;
@@ -173,7 +173,12 @@ export function stateOf(stream: AdsStream, now: number, overdueMs: number): Stre
 
 function pendingOf({ type, all, interest: { wildcard, names }, ledger }: Subscription, view: WorldView): number {
   if (!all) return ledger.pending?.size ?? 0;
-  return wildcard ? view.all(type.typeUrl).reduce((sum, { items }) => sum + items.length, 0) : names.size;
+  if (!wildcard) return names.size;
+  // Not made just to be counted: hundreds of streams may be owed everything, and somebody looks at all of them.
+  let count = 0;
+  for (const { lists } of view.roots)
+    for (const list of lists.keys()) count += list.members.get(type.typeUrl)?.size ?? 0;
+  return count;
 }
 
 function overdueOf(oldest: Sent | undefined, before: number): string[] {
