@@ -28,7 +28,7 @@ class Lab {
       write: ({ key, value }) => void this.#rejected.set(key, value as RejectedGeneration | undefined),
       isInForce: () => true,
       canaries: true,
-      isLibrary: () => false,
+      isLibrary: ({ build }) => build === LIBRARY,
       clock: {
         now: () => this.now,
         after: (ms, work) => {
@@ -103,6 +103,8 @@ class Lab {
   }
 }
 
+const LIBRARY = 'gRPC';
+
 const of = (tenant: string, i = 0): Recipient => ({
   stream: `${tenant} ${i}`,
   nodeId: `${tenant} ${i}`,
@@ -130,6 +132,18 @@ test('one tenant decides where nobody else is concerned', () => {
   const liar = of('tenant');
   lab.refuses(lab.sent(liar, 'table', shared), liar);
   expect(lab.isRejected(shared)).toBe(true);
+});
+
+test('libraries decide about an object only where no Envoy is concerned', () => {
+  for (const hasEnvoy of [false, true]) {
+    const lab = new Lab();
+    const shared = lab.object('shop', 'shared');
+    const library = { ...of('shop'), build: LIBRARY };
+    if (hasEnvoy) lab.sent(of('shop', 1), 'of Envoys', shared);
+    lab.refuses(lab.sent(library, 'of libraries', shared), library);
+    lab.pass(1_000);
+    expect(lab.isRejected(shared)).toBe(!hasEnvoy);
+  }
 });
 
 test('one tenant decides also if others find out later that they are not concerned', () => {

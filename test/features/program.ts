@@ -134,6 +134,7 @@ export class Program {
     until = (proxy: Proxy): void => expect(proxy.listeners()).toContain('virtualOutbound'),
   ): Promise<Proxy> {
     await this.logged('Ready');
+    await expect.poll(() => get(this.serving.ports.health, '/ready').then(({ status }) => status)).toBe(200);
     const id = `sidecar~10.0.0.${this.#proxies.length + 1}~client.shop~shop.svc.cluster.local`;
     const proxy = new Proxy(this.serving.ports.grpc!, delta, { id, ...node });
     this.#proxies.push(proxy);
