@@ -206,7 +206,7 @@ export class Barrier {
     const { typeUrl } = guarded.type;
     const isOffered = (name: string): boolean => guarded.ledger.offer(name, view.resolve(typeUrl, name)) !== undefined;
     return ({ resource }) => {
-      const awaited = this.#arrivals.find(({ names }) => this.#references.find(resource.body, names, isOffered));
+      const awaited = this.#arrivals.find(({ names }) => this.#references.named(resource.body, names).some(isOffered));
       if (awaited !== undefined) awaited.awaited = true;
       return awaited !== undefined;
     };

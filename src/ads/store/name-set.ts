@@ -20,6 +20,9 @@ export class NameSet {
   holders = 0;
   /** Memory that its differences take. */
   room: Room | undefined;
+  /** What became of it last for a stream, and the set that this became of: other streams ask for the same. */
+  next: Step | undefined;
+  former: NameSet | undefined;
 
   constructor(base: ReadonlySet<string>, differences: ReadonlyMap<string, boolean>, hash: SetHash) {
     this.base = base;
@@ -44,6 +47,13 @@ export class NameSet {
     for (const name of this.base) if (!this.differences.has(name)) yield name;
     for (const [name, present] of this.differences) if (present) yield name;
   }
+}
+
+/** From one set in use to another. */
+interface Step {
+  readonly names: readonly string[];
+  readonly present: boolean;
+  readonly to: NameSet;
 }
 
 /** Names as a request carries them; they become strings only for a set that is not known yet. */
@@ -104,6 +114,8 @@ export class NameSets {
   release(set: NameSet): void {
     if (set === this.empty || --set.holders > 0) return;
     this.#size--;
+    if (set.former?.next?.to === set) set.former.next = undefined;
+    set.former = set.next = undefined;
     this.#giveRoom(set);
     const key = hashKey(set.hash);
     if (this.#byHash.get(key) === set) this.#byHash.delete(key);
@@ -116,6 +128,18 @@ export class NameSets {
 
   /** Costs what the names cost, plus at most {@link MAX_DIFFERENCES}; after that many changes, the whole set once. */
   #changed(set: NameSet, names: readonly string[], present: boolean, address: string): NameSet {
+    const { next } = set;
+    const isKnown = next?.present === present && next.to.holders > 0 && isEqual(next.names, names);
+    if (isKnown) return hold(next.to);
+    const to = this.#change(set, names, present, address);
+    if (set !== this.empty && to !== this.empty && to !== set) {
+      set.next = { names: [...names], present, to };
+      to.former = set;
+    }
+    return to;
+  }
+
+  #change(set: NameSet, names: readonly string[], present: boolean, address: string): NameSet {
     const { base } = set;
     const differences = new Map(set.differences);
     const hash = new SetHash();
@@ -213,4 +237,8 @@ function differSame(a: NameSet, b: NameSet): boolean {
   if (a.base !== b.base || a.differences.size !== b.differences.size) return false;
   for (const [name, present] of b.differences) if (a.differences.get(name) !== present) return false;
   return true;
+}
+
+function isEqual(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((name, i) => name === b[i]);
 }

@@ -112,6 +112,7 @@ interface Tree {
 export class References {
   readonly #ofNode = new WeakMap<Tree, ReadonlySet<string>>();
   readonly #ofBatch = new WeakMap<Batch, Tree>();
+  readonly #named = new WeakMap<Tree, { readonly wanted: Names; readonly names: readonly string[] }>();
 
   /**
    * Calls `visit` with each wanted name that the part refers to, until it returns true; returns whether it did. Costs
@@ -131,7 +132,21 @@ export class References {
     return false;
   }
 
-  /** The same for all of a batch, in which thousands of listeners may refer to clusters: together they are one node. */
+  /**
+   * The wanted names that a resource refers to. Streams that were sent the same share a set of new names, and ask the
+   * same of the same table: the last answer is kept. @param wanted does not change.
+   */
+  named(body: LeafPart | Tree, wanted: Names): readonly string[] {
+    if ('bytes' in body) return body.clusters.filter((name) => wanted.has(name));
+    const last = this.#named.get(body);
+    if (last?.wanted === wanted) return last.names;
+    const names: string[] = [];
+    this.find(body, wanted, (name) => names.push(name) === 0);
+    this.#named.set(body, { wanted, names });
+    return names;
+  }
+
+  /** As {@link find}, for all of a batch, in which thousands of listeners may refer to clusters: they are one node. */
   findIn(batch: Batch, wanted: Names, visit: (name: string) => boolean): boolean {
     let tree = this.#ofBatch.get(batch);
     if (tree === undefined) {
