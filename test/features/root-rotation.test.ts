@@ -220,11 +220,13 @@ test('replicas take each step together, and wait for the proxies of all', async 
   await both(two).toEqual(switched);
   for (const { log } of replicas) {
     const steps = () => log.map(({ msg }) => msg).filter((msg) => msg.startsWith('Root certificate'));
-    await expect.poll(steps).toEqual([
-      'Root certificate added: it will sign once all proxies trust it',
-      'Root certificate is trusted by all proxies',
-      'Root certificate no longer signs',
-    ]);
+    await expect
+      .poll(steps)
+      .toEqual([
+        'Root certificate added: it will sign once all proxies trust it',
+        'Root certificate is trusted by all proxies',
+        'Root certificate no longer signs',
+      ]);
   }
 });
 
