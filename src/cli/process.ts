@@ -21,7 +21,7 @@ export async function runProcess(run: typeof runCli = runCli): Promise<void> {
   });
 
   // Nothing is left that could end the command: it waits for something that was given up, such as an API server that is
-  // gone. Being told to end is no failure; without this, Node would make it one.
+  // gone. A command that was told to end has not failed, but Node would say so.
   const onIdle = (): void => {
     if (!stop.signal.aborted)
       process.stderr.write('error: the command waits for something that cannot happen any more\n');
