@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import type { ServiceError } from '@grpc/grpc-js';
-import { expect, onTestFinished } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import { ContentHasher } from '../../src/ads/store/content-hash.ts';
 import { Store } from '../../src/ads/store/store.ts';
 import { bytesOf } from '../../src/ads/wire/bytes-of.ts';
@@ -134,7 +134,8 @@ export class Program {
     until = (proxy: Proxy): void => expect(proxy.listeners()).toContain('virtualOutbound'),
   ): Promise<Proxy> {
     await this.logged('Ready');
-    await expect.poll(() => get(this.serving.ports.health, '/ready').then(({ status }) => status)).toBe(200);
+    const ready = async (): Promise<void> => expect((await get(this.serving.ports.health, '/ready')).status).toBe(200);
+    await vi.waitFor(ready, { timeout: PATIENCE });
     const id = `sidecar~10.0.0.${this.#proxies.length + 1}~client.shop~shop.svc.cluster.local`;
     const proxy = new Proxy(this.serving.ports.grpc!, delta, { id, ...node });
     this.#proxies.push(proxy);
