@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest';
-import { type PeerModes, acceptingAll } from './peer-authentication.ts';
+import {
+  type MtlsMode,
+  type PeerAuthenticationModel,
+  type PeerModes,
+  acceptingAll,
+  peerModes,
+} from './peer-authentication.ts';
 
 const [strict, permissive, disable] = (['STRICT', 'PERMISSIVE', 'DISABLE'] as const).map((mode): PeerModes => ({
   mode,
@@ -33,3 +39,30 @@ test.each<[string, PeerModes, PeerModes, PeerModes]>([
 ])('%s', (_, newest, former, expected) => {
   expect(acceptingAll(newest, [newest, former])).toEqual(expected);
 });
+
+test.each<[string, (MtlsMode | undefined)[], Record<number, MtlsMode | undefined>, PeerModes]>([
+  ['nothing is said', [], {}, { mode: 'PERMISSIVE', ports: {} }],
+  [
+    'a port without a mode has that of its workload',
+    ['DISABLE', 'DISABLE', 'STRICT'],
+    { 80: undefined },
+    only('STRICT'),
+  ],
+  ['... of the namespace', ['DISABLE', 'STRICT', undefined], { 80: undefined }, only('STRICT')],
+  ['... of the mesh', ['STRICT', undefined, undefined], { 80: undefined }, only('STRICT')],
+  [
+    'a port has its own',
+    ['STRICT', 'STRICT', 'STRICT'],
+    { 80: 'DISABLE' },
+    { mode: 'STRICT', ports: { 80: 'DISABLE' } },
+  ],
+])('of several policies, the narrower one wins: %s', (_, [mesh, namespace, workload], ports, expected) => {
+  const policy = (mode: MtlsMode | undefined) => ({ mode, ports: {} }) as PeerAuthenticationModel;
+  expect(
+    peerModes({ mesh: policy(mesh), namespace: policy(namespace), workload: { ...policy(workload), ports } }),
+  ).toEqual(expected);
+});
+
+function only(mode: MtlsMode): PeerModes {
+  return { mode, ports: { 80: mode } };
+}
