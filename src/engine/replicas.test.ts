@@ -66,6 +66,20 @@ test('another replica that is silent about an object has nothing to say, unless 
   expect(states()).toEqual(['silent', 'silent', 'silent']);
 });
 
+test('what another replica says of an earlier generation, or of an object that had the name before, does not count', () => {
+  const lab = new Lab();
+  const tracked = lab.object('shop', 'a');
+  const { key, object } = tracked;
+  const said = { key, uid: object.uid, generation: object.generation, progress: acknowledged };
+  const stateAfter = (reported: typeof said): Progress['state'] => {
+    lab.replicas.found(OTHER, report({ objects: [reported] }));
+    return lab.state(tracked);
+  };
+  expect(stateAfter({ ...said, generation: 0 })).toBe('silent');
+  expect(stateAfter({ ...said, uid: 'former' })).toBe('silent');
+  expect(stateAfter(said)).toBe('acknowledged');
+});
+
 test('a namespace with more objects than a report has room for does not cut those of others', () => {
   const lab = new Lab();
   for (let i = 0; i < 3_000; i++) lab.object('many', `${i}`);

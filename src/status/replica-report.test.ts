@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { printReport, readReport, type ReplicaReport, type ReportedObject } from './replica-report.ts';
+import type { Progress } from './programmed.ts';
+import { joinProgress, printReport, readReport, type ReplicaReport, type ReportedObject } from './replica-report.ts';
 
 const refusal = { nodeId: 'n', build: 'b', typeUrl: 't', name: 'r', message: 'no' };
 
@@ -61,4 +62,35 @@ test('what is not a text does no harm, wherever a text should be', () => {
       ],
     },
   ]);
+});
+
+test('an object is where the replica has it that has come least far with it; numbers of proxies add up', () => {
+  const refused: Progress = { state: 'refused', proxies: 2, refusals: [refusal] };
+  const underway: Progress = { state: 'underway', proxies: 1, waiting: [{ nodeId: 'a' }] };
+  const silent: Progress = { state: 'silent', replicas: ['r'] };
+  const acknowledged: Progress = { state: 'acknowledged', proxies: 3 };
+  const worstFirst: readonly Progress[] = [refused, underway, silent, acknowledged, { state: 'concernsNobody' }];
+  worstFirst.forEach((worst, i) => {
+    const others = worstFirst.slice(i + 1);
+    for (const all of [
+      [worst, ...others],
+      [...others, worst],
+    ])
+      expect(joinProgress(all)).toEqual(worst);
+  });
+  expect(joinProgress([refused, underway, refused])).toEqual({ ...refused, proxies: 4, refusals: [refusal, refusal] });
+  expect(joinProgress([underway, silent, underway])).toEqual({
+    ...underway,
+    proxies: 2,
+    waiting: [{ nodeId: 'a' }, { nodeId: 'a' }],
+  });
+  expect(joinProgress([acknowledged, acknowledged])).toEqual({ ...acknowledged, proxies: 6 });
+});
+
+test('who repeats that others have rejected an object is not counted beside them', () => {
+  const first: Progress = { state: 'refused', proxies: 1, refusals: [refusal] };
+  const repeated: Progress = { ...first, proxies: 5, isRecalled: true };
+  expect(joinProgress([repeated, first, repeated])).toEqual(first);
+  const { isRecalled: _, ...most } = repeated;
+  expect(joinProgress([{ ...repeated, proxies: 2 }, repeated])).toEqual(most);
 });
