@@ -117,6 +117,22 @@ describe('one replica', () => {
     expect(a.leads).toBe(false);
   });
 
+  test('a term counts from when its renewal was sent, not from when the answer was read', async () => {
+    begin();
+    const a = replica('a').start();
+    await clock.advance(60_000);
+    a.api.fault = { late: 100 };
+    const { requests } = a.api;
+    await clock.until(() => a.api.requests > requests, 5_000);
+    await clock.block(10_000);
+    expect(a.leads).toBe(true);
+    a.api.fault = 'hanging';
+    await clock.block(2_900);
+    expect(a.leads).toBe(true);
+    await clock.block(200);
+    expect(a.leads).toBe(false);
+  });
+
   test('renews with one request', async () => {
     begin();
     const a = replica('a').start();
