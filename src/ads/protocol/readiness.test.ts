@@ -121,3 +121,38 @@ describe.each([
     expect(answer(lab, ['t'])).toEqual([`${RDS} t@3:a`]);
   });
 });
+
+test('over state of the world a table waits for such a cluster also while that is yet to be sent', () => {
+  const lab = labOf(false);
+  const names: Readonly<Record<string, readonly string[]>> = { [EDS]: ['a', 'b'], [RDS]: ['t'] };
+  const answers = new Map<string, () => void>();
+  const sent = (): string | undefined => {
+    const response = lab.next();
+    if (response === undefined) return undefined;
+    const { typeUrl, nonce, version, resources } = response;
+    answers.set(typeUrl, () => lab.ask({ typeUrl, nonce, version, names: names[typeUrl] ?? [] }));
+    return [typeUrl, ...Array.from(resources, ([name, content]) => `${name}@${content}`)].join(' ');
+  };
+  const answer = (typeUrl: string): void => answers.get(typeUrl)!();
+  lab.publish([RDS, 't', '2:b', ['b']]);
+  sent();
+  answer(RDS);
+  // The client leaves so many responses unanswered that it is not sent another one.
+  for (const content of ['2', '3', '4']) {
+    lab.publish([CDS, 'b', content]);
+    expect(sent()).toBe(`${CDS} a@1 b@${content}`);
+  }
+  sent();
+  answer(EDS);
+  lab.publish([CDS, 'a', undefined], [EDS, 'a', undefined]);
+  expect(sent()).toBeUndefined();
+  lab.publish([CDS, 'a', '2'], [EDS, 'a', 'other'], [RDS, 't', '3:a', ['a']]);
+  expect(sent()).toBe(`${EDS} a@other`);
+  answer(EDS);
+  expect(sent()).toBeUndefined();
+  answer(CDS);
+  expect([sent(), sent()]).toEqual([`${CDS} b@4 a@2`, `${EDS} a@other`]);
+  expect(sent()).toBeUndefined();
+  answer(CDS);
+  expect(sent()).toBe(`${RDS} t@3:a`);
+});
