@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { Json } from '../../src/api/json.ts';
+import type { Annotations } from '../../src/injection/annotations.ts';
 import { takeOut } from '../../src/injection/take-out.ts';
-import { caseNames, expectedFile, orphans, printResult, readCase } from './case.ts';
+import { caseNames, expectedFile, injectorWith, orphans, printResult, readCase } from './case.ts';
 
 describe.each(caseNames())('%s', (name) => {
   const { injector, request } = readCase(name);
@@ -30,6 +31,68 @@ describe.each(caseNames())('%s', (name) => {
 
 test('there is no expected file without a case', () => {
   expect(orphans()).toEqual([]);
+});
+
+/** Those that the agent reads from the Pod. */
+type OfTheAgent = 'sidecar.istio.io/statsFlushInterval' | 'sidecar.istio.io/statsHistogramBuckets';
+
+/** Values that are not the default ones. */
+const unusual: Readonly<Record<Exclude<keyof Annotations, OfTheAgent>, string>> = {
+  'proxy.istio.io/config': 'concurrency: 7',
+  'inject.istio.io/templates': 'grpc-simple',
+  'sidecar.istio.io/interceptionMode': 'NONE',
+  'sidecar.istio.io/proxyImage': 'other:1',
+  'sidecar.istio.io/proxyImageType': 'debug',
+  'sidecar.istio.io/proxyCPU': '123m',
+  'sidecar.istio.io/proxyCPULimit': '3',
+  'sidecar.istio.io/proxyMemory': '123Mi',
+  'sidecar.istio.io/proxyMemoryLimit': '3Gi',
+  'sidecar.istio.io/logLevel': 'trace',
+  'sidecar.istio.io/componentLogLevel': 'http:debug',
+  'sidecar.istio.io/agentLogLevel': 'debug',
+  'sidecar.istio.io/rewriteAppHTTPProbers': 'false',
+  'sidecar.istio.io/nativeSidecar': 'false',
+  'sidecar.istio.io/capNetBindService': 'true',
+  'sidecar.istio.io/discoveryAddress': 'other.svc:15012',
+  'sidecar.istio.io/bootstrapOverride': 'mine',
+  'sidecar.istio.io/userVolume': '{"mine":{"emptyDir":{}}}',
+  'sidecar.istio.io/userVolumeMount': '{"mine":{"mountPath":"/mine"}}',
+  'status.sidecar.istio.io/port': '15999',
+  'readiness.status.sidecar.istio.io/initialDelaySeconds': '7',
+  'readiness.status.sidecar.istio.io/periodSeconds': '7',
+  'readiness.status.sidecar.istio.io/failureThreshold': '7',
+  'prometheus.istio.io/merge-metrics': 'false',
+  'traffic.sidecar.istio.io/includeInboundPorts': '8081',
+  'traffic.sidecar.istio.io/excludeInboundPorts': '8081',
+  'traffic.sidecar.istio.io/includeOutboundPorts': '8081',
+  'traffic.sidecar.istio.io/excludeOutboundPorts': '8081',
+  'traffic.sidecar.istio.io/includeOutboundIPRanges': '10.1.0.0/16',
+  'traffic.sidecar.istio.io/excludeOutboundIPRanges': '10.1.0.0/16',
+  'traffic.sidecar.istio.io/excludeInterfaces': 'eth7',
+  'traffic.sidecar.istio.io/kubevirtInterfaces': 'eth7',
+  'istio.io/reroute-virtual-interfaces': 'eth7',
+};
+
+const annotated = injectorWith({ proxy: { imageTypes: { debug: 'fairlead-proxy:debug' } } });
+
+test.each(Object.entries(unusual))('the annotation %s has an effect', (name, value) => {
+  const injected = (annotations: Readonly<Record<string, string>>): Json => {
+    const readinessProbe = { httpGet: { path: '/', port: 8080 } };
+    const result = annotated.inject({
+      pod: {
+        metadata: {
+          name: 'a',
+          annotations: { 'prometheus.io/scrape': 'true', 'prometheus.io/port': '8080', ...annotations },
+        },
+        spec: { containers: [{ name: 'a', image: 'a', readinessProbe }] },
+      },
+      namespace: { name: 'shop', labels: { 'istio-injection': 'enabled' } },
+      meshConfig: {},
+      parameters: { env: {} },
+    });
+    return (result as { readonly pod: Json }).pod['spec'] as Json;
+  };
+  expect(injected({ [name]: value })).not.toEqual(injected({}));
 });
 
 /** Without empty maps and lists, which mean nothing; containers by name, since the user's proxy has moved. */
