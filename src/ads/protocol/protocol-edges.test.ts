@@ -19,7 +19,7 @@ import {
   type Response,
   TestServer,
 } from '../testing/world.ts';
-import { readRequest } from '../wire/wire-read.ts';
+import { MAX_NAMES, readRequest } from '../wire/wire-read.ts';
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -679,4 +679,14 @@ describe('clusters that were sent one by one to a client that does not answer', 
     const { lab: client } = lab();
     expect(client.pass(11, {}, CDS).filter((line) => line.includes(LDS))).toEqual(['11s lds l@2']);
   });
+});
+
+test('a stream has a limited number of names of a type, in one request or in several', () => {
+  const names = Array.from({ length: MAX_NAMES }, (_, i) => `${i}`);
+  for (const [, delta] of kinds)
+    expect(() => new Lab(delta).ask({ typeUrl: RDS, names: [...names, 'more'] })).toThrow('too many names');
+  const lab = new Lab(true);
+  lab.ask({ typeUrl: RDS, names: names.slice(1) });
+  lab.ask({ typeUrl: RDS, names: names.slice(0, 1) });
+  expect(() => lab.ask({ typeUrl: RDS, names: ['more'] })).toThrow('the stream has too many names');
 });
