@@ -142,6 +142,12 @@ withPeers(['helm'], 'the chart', () => {
     });
   });
 
+  test('a process that does not answer for a while is ended only when that lasts a minute', async () => {
+    const { container } = deploymentOf(await renderChart());
+    const { periodSeconds, failureThreshold } = container['livenessProbe'] as Readonly<Record<string, number>>;
+    expect(periodSeconds! * failureThreshold!).toBeGreaterThanOrEqual(60);
+  });
+
   test('has the defaults of the program where it does not need others', async () => {
     const { container } = deploymentOf(await renderChart());
     const { log: _, webhooks: ___, secure, ...config } = configOf((container['args'] as string[]).slice(1));

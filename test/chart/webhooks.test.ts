@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { kinds } from '../../src/api/kinds.ts';
 import { withPeers } from '../peers/with-peers.ts';
-import { NAMESPACE, renderChart } from './chart.ts';
+import { type ChartObject, NAMESPACE, configOf, deploymentOf, renderChart } from './chart.ts';
 
 interface Requirement {
   readonly key: string;
@@ -34,9 +34,11 @@ function selects(selector: Webhook['objectSelector'], labels: Labels): boolean {
   });
 }
 
+const webhooksIn = (kind: string, objects: readonly ChartObject[]): readonly Webhook[] =>
+  (objects.find((object) => object.kind === kind)?.['webhooks'] ?? []) as readonly Webhook[];
+
 async function webhooksOf(kind: string, values: object = {}): Promise<readonly Webhook[]> {
-  const objects = await renderChart(values);
-  return (objects.find((object) => object.kind === kind)?.['webhooks'] ?? []) as readonly Webhook[];
+  return webhooksIn(kind, await renderChart(values));
 }
 
 const injectionOf = (values: object = {}) => webhooksOf('MutatingWebhookConfiguration', values);
@@ -157,9 +159,14 @@ withPeers(['helm'], 'the webhooks of the chart', () => {
   });
 
   test('begin with a failure policy by which nothing that worked before stops', async () => {
-    for (const failurePolicy of ['Ignore', 'Fail'])
-      for (const webhook of await validationOf({ enabled: true, failurePolicy }))
+    for (const failurePolicy of ['Ignore', 'Fail']) {
+      const objects = await renderChart({ validation: { enabled: true, failurePolicy } });
+      for (const webhook of webhooksIn('ValidatingWebhookConfiguration', objects))
         expect(webhook.failurePolicy).toBe('Ignore');
+      // The program closes validation where that is wanted.
+      const { container } = deploymentOf(objects);
+      expect(configOf((container['args'] as string[]).slice(1)).webhooks?.failClosed).toBe(failurePolicy === 'Fail');
+    }
     for (const webhook of await injectionOf()) expect(webhook.failurePolicy).toBe('Fail');
   });
 
