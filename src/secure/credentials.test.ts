@@ -41,3 +41,24 @@ test.each([
   stopping.abort();
   expect(clock.pending).toBe(0);
 });
+
+test('a token is reviewed only if it is of this cluster, or its caller does not say of which', async () => {
+  const stopping = new AbortController();
+  let reviews = 0;
+  const review = async () => {
+    reviews++;
+    return { kind: 'valid', username: 'system:serviceaccount:shop:cart', groups: ['system:serviceaccounts'] } as const;
+  };
+  const { authenticate } = new Credentials({
+    ...{ trustDomain: () => 'cluster.local', names: [], clusterId: 'east', review, clock: new FakeClock() },
+    ...{ allow: async () => undefined, log: { warn: () => undefined }, present: () => undefined },
+    signal: stopping.signal,
+  });
+  const ask = (cluster: string) =>
+    authenticate({ address: '10.0.0.1', certificate: { kind: 'none' }, token: `of ${cluster}`, cluster });
+  const cart = { trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'cart' };
+  expect([await ask('east'), await ask('')]).toEqual([cart, cart]);
+  expect(await ask('west')).toMatchObject({ code: 'UNAUTHENTICATED', reason: 'cluster' });
+  expect(reviews).toBe(2);
+  stopping.abort();
+});

@@ -78,6 +78,21 @@ test('a client that answers nothing does not have more and more names remembered
   expect(inFlight.settle(10, false, '')!.accepted).toHaveLength(1);
 });
 
+test('in delta, responses that are remembered as one are accepted with the answer to the last of them', () => {
+  const inFlight = new InFlight(true, EVERYTHING);
+  for (let nonce = 1; nonce <= 33; nonce++) {
+    const batches = [new Batch(items([`c${nonce}`], '1'))];
+    inFlight.add({ ...UNSENT, nonce, first: nonce, batches, prior: new Map() });
+  }
+  const [folded, ...newer] = inFlight;
+  const { first, nonce: last } = folded!;
+  expect([first, newer.length]).toEqual([1, 33 - last]);
+  for (let nonce = first; nonce < last; nonce++)
+    expect(inFlight.settle(nonce, false, '')).toEqual({ accepted: [], refused: [] });
+  expect(inFlight.settle(last, false, '')).toEqual({ accepted: [folded], refused: [] });
+  expect([...inFlight]).toEqual(newer);
+});
+
 class CountingArray extends Array<Served> {
   looks = 0;
 
