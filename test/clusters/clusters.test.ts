@@ -134,6 +134,23 @@ test('Pods and Nodes are those of the cluster that the slice, or the proxy, is i
   }
 });
 
+test('an endpoint that names no Pod is of the one at its address in its own cluster', () => {
+  const mesh = meshOf('east');
+  const address = '10.1.0.7';
+  for (const [cluster, account] of [
+    ['east', 'there'],
+    [OWN, 'here'],
+  ] as const)
+    mesh.apply([...pod(account, address, account), ...service('db', '10.0.0.1'), slice('db', [address])], cluster);
+  const endpoints = mesh.mesh.endpoints.flatMap((list) =>
+    [...list.entries()].flatMap(([, { endpoints }]) => endpoints),
+  );
+  expect(endpoints.map(({ cluster, identity }) => [cluster, identity]).sort()).toEqual([
+    [OWN, 'spiffe://cluster.local/ns/shop/sa/here'],
+    ['east', 'spiffe://cluster.local/ns/shop/sa/there'],
+  ]);
+});
+
 test('hosts of a cluster itself are not mixed with those of others', () => {
   const mesh = meshOf('east');
   const dns = (address: string) => [service('dns', '10.0.0.10'), [slice('dns', [address])]].flat().map(inSystem);
