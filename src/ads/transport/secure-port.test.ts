@@ -38,7 +38,8 @@ async function listen() {
     await new Promise((resolve) => socket.once('secureConnect', resolve).once('close', resolve));
     return socket;
   };
-  return { openssl, clients, dial, number, accepted: () => accepted, failures: () => failures };
+  const clientOf = (peer: string): ClientCertificate => port.clientOf(peer);
+  return { openssl, clients, clientOf, dial, number, accepted: () => accepted, failures: () => failures };
 }
 
 test('a name in a certificate cannot contain another one', async () => {
@@ -55,6 +56,33 @@ test('a name in a certificate cannot contain another one', async () => {
   await dial({ key: openssl.read('request.key'), cert });
   await expect.poll(() => clients).toHaveLength(1);
   expect(clients).toEqual([{ kind: 'valid', names: [expect.stringMatching(/^email:"a\\u002c URI:.*"$/), 'DNS:a.b'] }]);
+});
+
+test.each([
+  ['of a client', 'clientAuth', '', { kind: 'valid' }],
+  ['that has expired', 'clientAuth', ' -days -1', { kind: 'invalid', problem: 'CERT_HAS_EXPIRED' }],
+  ['of a server', 'serverAuth', '', { kind: 'invalid', problem: 'INVALID_PURPOSE' }],
+])('a certificate %s proves who the client is, or nothing', async (_, usage, options, expected) => {
+  const { openssl, clients, dial } = await listen();
+  openssl.request('ec -pkeyopt ec_paramgen_curve:P-256');
+  openssl.write('leaf.ext', `subjectAltName=URI:spiffe://x/ns/a/sa/b\nextendedKeyUsage=${usage}\n`);
+  openssl.run(`x509 -req -in request.pem -CA ca.pem -CAkey ca.key -extfile leaf.ext -out leaf.pem${options}`);
+  await dial({ key: openssl.read('request.key'), cert: openssl.read('leaf.pem') + openssl.read('ca.pem') });
+  await expect.poll(() => clients).toMatchObject([expected]);
+});
+
+test('a certificate of an unknown authority proves nothing, nor does one of a connection that is over', async () => {
+  const { clients, clientOf, dial } = await listen();
+  const other = new OpenSsl();
+  other.cacerts('ec -pkeyopt ec_paramgen_curve:P-256');
+  const socket = await dial({ key: other.read('ca.key'), cert: other.read('ca.pem') });
+  await expect.poll(() => clients).toMatchObject([{ kind: 'invalid' }]);
+  const plain = await dial();
+  await expect.poll(() => clients.length).toBe(2);
+  const peer = `${plain.localAddress}:${plain.localPort}`;
+  expect([clients[1], clientOf(peer)]).toEqual([{ kind: 'none' }, { kind: 'none' }]);
+  for (const each of [socket, plain]) each.destroy();
+  await expect.poll(() => clientOf(peer)).toEqual({ kind: 'invalid', problem: 'the connection is closed' });
 });
 
 test('two connections from the same address and port are not taken for each other', async () => {
