@@ -1,6 +1,16 @@
 import { expect, test } from 'vitest';
-import { destinationRule, pod, service, serviceEntry, sidecar, slice, target } from '../../test/features/objects.ts';
+import {
+  destinationRule,
+  object,
+  pod,
+  service,
+  serviceEntry,
+  sidecar,
+  slice,
+  target,
+} from '../../test/features/objects.ts';
 import { Fleet, keyOf, sidecarOf } from '../../test/harness/fleet.ts';
+import { writeOf } from '../../test/harness/mesh.ts';
 import { Concern } from '../ads/rollouts/rollout.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { FakeClock } from '../testing/fake-clock.ts';
@@ -132,6 +142,25 @@ test('what changes together with the class of a proxy concerns the proxy', () =>
   fleet.serve();
   expect(waitingFor(fleet, own)).toEqual([one.stream]);
   expect(waitingFor(fleet, changed)).toContain(other.stream);
+});
+
+test('a PeerAuthentication is not acknowledged while clients or servers still go by what it was', () => {
+  const peers = (mode: string): KubernetesObject =>
+    next(object('security.istio.io/v1', 'PeerAuthentication', 'default', { spec: { mtls: { mode } } }));
+  const [before, after] = [peers('STRICT'), peers('DISABLE')];
+  const fleet = fleetWith(before);
+  const { formerPeersOfClients: clients, formerPeersOfServers: servers } = fleet.mesh.inputs;
+  const change = writeOf(fleet.mesh, after, after);
+  const state = (): unknown => {
+    fleet.rest();
+    return fleet.progress.get(keyOf(after))?.progress.state;
+  };
+  fleet.commit([change, ...[clients, servers].map((former) => former.write(change.key, { object: before }))]);
+  expect(state()).toBe('underway');
+  fleet.commit([clients.write(change.key, undefined)]);
+  expect(state()).toBe('underway');
+  fleet.commit([servers.write(change.key, undefined)]);
+  expect(state()).toBe('acknowledged');
 });
 
 test('of deleted objects that a silent proxy holds, only so many are followed', () => {
