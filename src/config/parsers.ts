@@ -1,5 +1,6 @@
 import { networkInterfaces } from 'node:os';
 import { clusterNameProblem } from '../clustermesh/names.ts';
+import { LONGEST_LEASE } from '../kube/lease.ts';
 import { parseCidr } from '../model/cidr.ts';
 
 export interface Address {
@@ -77,7 +78,7 @@ export function duration(value: string): number | Wrong {
 /** Leases count in seconds, and a shorter one is lost while the API server takes its time. */
 export function leaseDuration(value: string): number | Wrong {
   const ms = duration(value);
-  return ms instanceof Wrong || (ms >= 3_000 && ms <= 3_600_000) ? ms : new Wrong('must be from 3s to 1h');
+  return ms instanceof Wrong || (ms >= 3_000 && ms <= LONGEST_LEASE) ? ms : new Wrong('must be from 3s to 1h');
 }
 
 export function positive(value: string): number | Wrong {

@@ -217,6 +217,28 @@ describe('two replicas', () => {
     expect([a.leads, b.leads]).toEqual([false, true]);
   });
 
+  test.each([
+    ['a year', 31_536_000, 3_600_000],
+    ['half a minute', 30, 30_000],
+    ['nothing', undefined, 15_000],
+  ])(
+    'whoever holds the lease and does not renew it is waited for as it says, within limits: %s',
+    async (_, seconds, ms) => {
+      begin();
+      const spec = {
+        holderIdentity: 'gone',
+        renewTime: '2030-01-01T00:00:00.000000Z',
+        ...(seconds !== undefined && { leaseDurationSeconds: seconds }),
+      };
+      cluster.apply(path, { metadata: { namespace: 'istio-system', name: 'fairlead' }, spec });
+      const a = replica('a').start();
+      await clock.advance(ms - 1);
+      expect(a.leads).toBe(false);
+      await clock.advance(2_500);
+      expect(a.leads).toBe(true);
+    },
+  );
+
   test('a leader that finds another one in the lease stops at once', async () => {
     begin();
     const a = replica('a').start();

@@ -26,14 +26,18 @@ export interface LeaderElectorOptions {
   readonly leaseDuration?: number;
 }
 
+/** The longest lease duration that a replica may have, and so the longest that is believed of others. Milliseconds. */
+export const LONGEST_LEASE = 3_600_000;
+
 const type = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases' };
 
 /**
  * Leader election on a Lease. Every write is guarded by the resourceVersion that was read, so if two replicas see the
  * same free lease, one fails. A leader's term ends before any other can begin: `safety` before `leaseDuration` has
- * passed since the start of its last successful write, while others wait `leaseDuration` from when they saw it. It ends
- * earlier, after `renewDeadline`, if the server does not answer, but not because this process was too busy to read the
- * answer. Each replica only compares times of its own clock, so clocks need not agree.
+ * passed since the start of its last successful write, while others wait `leaseDuration` from when they saw it: that of
+ * the holder, as the lease says, but no more than {@link LONGEST_LEASE}, whoever wrote it. It ends earlier, after
+ * `renewDeadline`, if the server does not answer, but not because this process was too busy to read the answer. Each
+ * replica only compares times of its own clock, so clocks need not agree.
  */
 export class LeaderElector {
   private readonly options: Required<Omit<LeaderElectorOptions, 'outages'>>;
@@ -122,8 +126,10 @@ export class LeaderElector {
     if (holder !== identity && holder !== '') {
       const record = JSON.stringify([holder, spec['renewTime'], spec['acquireTime'], transitions]);
       if (this.seen?.record !== record) this.seen = { record, at: clock.now() };
+      const { leaseDuration } = this.options;
       const seconds = spec['leaseDurationSeconds'];
-      const duration = typeof seconds === 'number' ? seconds * 1000 : this.options.leaseDuration;
+      const said = typeof seconds === 'number' ? seconds * 1000 : leaseDuration;
+      const duration = Math.min(said, LONGEST_LEASE);
       if (clock.now() < this.seen.at + duration) {
         this.sayHolder(holder);
         return 'lost';
