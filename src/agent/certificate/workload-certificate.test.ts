@@ -222,6 +222,39 @@ test('roots that come into force beside the old one are trusted at once, and a c
   expect(certificate.roots.match(/BEGIN CERTIFICATE/g)).toHaveLength(2);
 });
 
+test('however often roots change, a certificate is requested at most every five seconds', async () => {
+  const { clock, certificate, requests } = start();
+  void certificate.keep();
+  await certificate.first();
+  const others = await Promise.all(Array.from({ length: 4 }, () => selfSigned('cluster.local', new Date())));
+  await certificate.trust([others[0]!['root-cert.pem']]);
+  expect(requests()).toBe(2);
+  const acknowledged = others.slice(1).map((other) => certificate.trust([other['root-cert.pem']]));
+  clock.skip(4_900);
+  // As long as two more would take.
+  for (let i = 0; i < 2; i++) await signed((await newKey(IDENTITY)).csr, clock.date());
+  expect(requests()).toBe(2);
+  // They are trusted meanwhile.
+  expect(certificate.roots).toContain(others[3]!['root-cert.pem'].trim());
+  clock.skip(100);
+  await Promise.all(acknowledged);
+  expect(requests()).toBe(3);
+});
+
+test('while the clock of the machine is wrong, the reason is said once', async () => {
+  const { clock, certificate, lines } = start({
+    sign: (csr, date) => signed(csr, new Date(date.getTime() + HOUR)),
+  });
+  void certificate.keep();
+  const reasons = new Set<string | undefined>();
+  const attempts = (): number => {
+    clock.skip(20_000);
+    return reasons.add(certificate.problem).size;
+  };
+  await expect.poll(attempts).toBeGreaterThan(3);
+  expect(lines.filter((line) => line.includes('No certificate from the control plane'))).toHaveLength(1);
+});
+
 test('new roots are not acknowledged before there is a certificate from after them', async () => {
   let away = false;
   const { clock, certificate, requests } = start({

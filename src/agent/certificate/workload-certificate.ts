@@ -31,7 +31,7 @@ const [WAITING, RENEWING] = [
   { base: 5_000, cap: 300_000 },
 ];
 
-/** Milliseconds that at least pass between renewals, however short certificates are. */
+/** Milliseconds that at least pass between renewals, however short certificates are, or often roots change. */
 const LEAST = 5_000;
 
 /** The workload's certificate: has it signed, and renewed while the old one is still good. */
@@ -44,6 +44,8 @@ export class WorkloadCertificate {
   #trusted: readonly string[] = [];
   /** It may be from before a change of roots. */
   #isOutdated = false;
+  /** When one was last requested for that reason, on the clock that never jumps. */
+  #replacedAt = -Infinity;
   #problem = 'no certificate was requested yet';
   /** Wakes up the loop before its time. */
   #wake = new AbortController();
@@ -141,10 +143,10 @@ export class WorkloadCertificate {
       } catch (error) {
         if (signal.aborted) return;
         this.#problem = reasonOf(error);
-        // Once for each reason: it is tried for as long as it takes.
-        if (said !== this.#problem)
-          log.warn('No certificate from the control plane; trying again', { reason: this.#problem });
-        said = this.#problem;
+        // Once for each reason, whatever times it names: it is tried for as long as it takes.
+        const topic = this.#problem.replaceAll(/\d+/g, '0');
+        if (said !== topic) log.warn('No certificate from the control plane; trying again', { reason: this.#problem });
+        said = topic;
         const isGood = this.#life() !== undefined;
         await this.#sleep((isGood ? backoff.renewing : backoff.waiting).next());
       }
@@ -153,9 +155,9 @@ export class WorkloadCertificate {
 
   /** Milliseconds. */
   #dueIn(): number {
-    if (this.#isOutdated) return 0;
     const life = this.#life();
     if (life === undefined) return 0;
+    if (this.#isOutdated) return Math.max(0, this.#replacedAt + LEAST - this.#options.clock.now());
     const earliest = this.#received === undefined ? 0 : this.#received.getTime() + LEAST;
     return Math.max(0, Math.max(life.renew, earliest) - this.#options.clock.date().getTime());
   }
@@ -177,6 +179,7 @@ export class WorkloadCertificate {
   async #renew(): Promise<void> {
     const { identity, sign, save, clock, log } = this.#options;
     const trusted = this.#trusted;
+    if (this.#isOutdated) this.#replacedAt = clock.now();
     const { key, csr } = await newKey(identity);
     const signed = await sign(csr);
     const certificate = { chain: signed.slice(0, -1).join(''), key, roots: signed.at(-1)! };
