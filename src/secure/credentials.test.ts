@@ -42,6 +42,34 @@ test.each([
   expect(clock.pending).toBe(0);
 });
 
+test('while the wall clock is beyond the end of the authority, that is logged once, and again if it comes back', async () => {
+  const [clock, stopping] = [new SetClock(), new AbortController()];
+  const problems: unknown[] = [];
+  const looks: number[] = [];
+  const credentials = new Credentials({
+    ...{ trustDomain: () => 'cluster.local', names: ['fairlead.mesh.svc'], clusterId: 'Kubernetes', review: undefined },
+    ...{ clock, signal: stopping.signal, allow: async () => undefined },
+    log: { warn: (_, fields) => void problems.push(fields) },
+    present: () => void looks.push(clock.now()),
+  });
+  const read = readMaterial(await selfSigned('cluster.local', new Date(Date.UTC(2029, 0, 1))), clock.date());
+  if ('problem' in read) throw new Error(read.problem);
+  await credentials.use(read.material);
+  const expired = { problem: expect.stringMatching(/^certificates of the CA expired/) as string };
+  for (const times of [1, 2]) {
+    clock.set = 50 * 365 * 24 * HOUR;
+    for (let minute = 0; minute < 5; minute++) {
+      await clock.advance(60_000);
+      await expect.poll(() => problems.length).toBe(times);
+    }
+    expect(problems).toEqual(Array.from({ length: times }, () => expired));
+    clock.set = 0;
+    await clock.advance(60_000);
+    await expect.poll(() => looks.length).toBe(times + 1);
+  }
+  stopping.abort();
+});
+
 test('a token is reviewed only if it is of this cluster, or its caller does not say of which', async () => {
   const stopping = new AbortController();
   let reviews = 0;

@@ -42,6 +42,8 @@ export class Credentials {
   #roots = '';
   /** On the wall clock; undefined: the secure port needs a certificate. */
   #signedAt: number | undefined;
+  /** The problem that was last logged; empty: there is none. */
+  #said = '';
   #cancel = (): void => undefined;
 
   constructor(options: CredentialsOptions) {
@@ -72,7 +74,7 @@ export class Credentials {
 
   /** The certificate of the secure port. */
   async #renew(): Promise<void> {
-    const { clock, log, names, present, signal } = this.#options;
+    const { clock, names, present, signal } = this.#options;
     const authority = this.#authority;
     if (authority === undefined || signal.aborted) return;
     this.#signedAt = undefined;
@@ -81,23 +83,27 @@ export class Credentials {
     const signed = await authority.signServer(names, SERVER_LIFETIME, now);
     // Another authority, or the end, may have come meanwhile.
     if (authority !== this.#authority || signal.aborted) return;
-    if ('problem' in signed) return log.warn('No certificate for the secure port', { problem: signed.problem });
+    if ('problem' in signed) return this.#warn(signed.problem);
+    this.#said = '';
     present({ certificate: signed.chain.slice(0, -1).join(''), key: signed.key, roots: this.#roots });
     this.#signedAt = now.getTime();
   }
 
   #lookLater(): void {
-    const { clock, log } = this.#options;
+    const { clock } = this.#options;
     this.#cancel();
     this.#cancel = clock.after(LOOK_MS, () => {
       this.#lookLater();
       const age = clock.date().getTime() - (this.#signedAt ?? Infinity);
       if (age >= 0 && age < (SERVER_LIFETIME * 1000) / 2) return;
-      this.#renew().catch((error: unknown) => {
-        const problem = error instanceof Error ? error.message : String(error);
-        log.warn('No certificate for the secure port', { problem });
-      });
+      this.#renew().catch((error: unknown) => this.#warn(error instanceof Error ? error.message : String(error)));
     });
+  }
+
+  /** It is tried again each minute, for as long as it takes: a problem is logged once. */
+  #warn(problem: string): void {
+    if (problem !== this.#said) this.#options.log.warn('No certificate for the secure port', { problem });
+    this.#said = problem;
   }
 
   readonly #sign: Sign = async (csr, { trustDomain, namespace, serviceAccount }, seconds) => {
