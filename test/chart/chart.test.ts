@@ -84,7 +84,7 @@ withPeers(['helm'], 'the chart', () => {
       'Service istio-system/fairlead',
       'ServiceAccount istio-system/fairlead',
       ...['', 'Binding'].flatMap((suffix) =>
-        ['creates', 'injection'].map((name) => `ValidatingAdmissionPolicy${suffix} /fairlead-istio-system-${name}`),
+        ['injection', 'writes'].map((name) => `ValidatingAdmissionPolicy${suffix} /fairlead-istio-system-${name}`),
       ),
     ]);
     const crds = (await renderChart({}, '--include-crds')).filter(({ kind }) => kind === 'CustomResourceDefinition');

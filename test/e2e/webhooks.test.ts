@@ -12,6 +12,7 @@ import { ACCOUNT, install, type Installed, type Replica } from './installed.ts';
 
 const peers = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl', 'helm'] as const;
 
+const ROOTS = `/api/v1/namespaces/${NAMESPACE}/configmaps/istio-ca-root-cert`;
 const VALUES = ['--set', 'validation.enabled=true', '--set', 'validation.failurePolicy=Fail'];
 
 withPeers(peers, 'the webhooks of the chart at a real API server', () => {
@@ -321,7 +322,13 @@ withPeers(peers, 'the webhooks of the chart at a real API server', () => {
     });
 
     test.each<
-      [what: string, method: 'GET' | 'POST' | 'DELETE', path: string, body: object | undefined, answer: RegExp]
+      [
+        what: string,
+        method: 'GET' | 'POST' | 'PATCH' | 'DELETE',
+        path: string,
+        body: object | undefined,
+        answer: RegExp,
+      ]
     >([
       [
         'a token of an account is not made, not even by a Secret',
@@ -350,6 +357,29 @@ withPeers(peers, 'the webhooks of the chart at a real API server', () => {
         /^422 .*only creates the ConfigMap istio-ca-root-cert/,
       ],
       [
+        'no finalizer is added to the roots',
+        'PATCH',
+        ROOTS,
+        { metadata: { finalizers: ['a.example/b'] } },
+        /^422 .*sets no finalizers/,
+      ],
+      ['the roots do not become immutable', 'PATCH', ROOTS, { immutable: true }, /^422 .*makes no ConfigMap immutable/],
+      [
+        'no object that is in force is made with a finalizer',
+        'POST',
+        '/apis/fairlead.dev/v1alpha1/namespaces/kube-system/generationsinforce',
+        {
+          apiVersion: 'fairlead.dev/v1alpha1',
+          kind: 'GenerationInForce',
+          metadata: { name: 'a', finalizers: ['a.example/b'] },
+          spec: {
+            object: { kind: 'VirtualService', name: 'a', uid: 'a' },
+            ...{ newest: 2, reason: 'Invalid', former: [{ apiVersion: 'networking.istio.io/v1', generation: 1 }] },
+          },
+        },
+        /^422 .*sets no finalizers/,
+      ],
+      [
         'no Lease of others is made',
         'POST',
         '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases',
@@ -366,7 +396,7 @@ withPeers(peers, 'the webhooks of the chart at a real API server', () => {
       [
         'the policies stay',
         'DELETE',
-        `${policies}/validatingadmissionpolicybindings/fairlead-${NAMESPACE}-creates`,
+        `${policies}/validatingadmissionpolicybindings/fairlead-${NAMESPACE}-writes`,
         undefined,
         /^403 /,
       ],
