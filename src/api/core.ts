@@ -38,6 +38,8 @@ export interface ServiceSpec {
   readonly clusterIP?: string;
   /** One per IP family; the first is `clusterIP`. */
   readonly clusterIPs?: readonly string[];
+  /** Of its addresses, or of its endpoints if it is headless. */
+  readonly ipFamilies?: readonly ('IPv4' | 'IPv6')[];
   readonly externalIPs?: readonly string[];
   readonly externalName?: string;
   readonly ports?: readonly CoreServicePort[];

@@ -170,6 +170,15 @@ describe('of each kind is kept what the model reads', () => {
     );
   });
 
+  test('Service without addresses of its own', () => {
+    const spec = { clusterIP: 'None', ipFamilies: ['IPv6'] };
+    check(
+      'Service',
+      { metadata: { ...noise, name: 's', namespace: 'n' }, spec: { ...spec, ipFamilyPolicy: 'SingleStack' } },
+      { apiVersion: 'v1', kind: 'Service', metadata: { name: 's', namespace: 'n' }, spec },
+    );
+  });
+
   test('EndpointSlice', () => {
     const labels = { 'kubernetes.io/service-name': 's' };
     const conditions = { ready: true, serving: true, terminating: false };

@@ -159,6 +159,8 @@ function trimService(raw: Json, interner: Interner): Json {
       ...shared(
         pick(
           object(spec),
+          // Elsewhere, the addresses say it.
+          ...(object(spec)['clusterIP'] === 'None' ? ['ipFamilies'] : []),
           ...(object(spec)['sessionAffinity'] === 'ClientIP' ? ['sessionAffinity', 'sessionAffinityConfig'] : []),
           'type',
           'clusterIP',
