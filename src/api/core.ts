@@ -91,6 +91,8 @@ export interface SliceEndpoint {
   readonly hostname?: string;
   readonly nodeName?: string;
   readonly zone?: string;
+  /** The zones whose clients are to use it. */
+  readonly hints?: { readonly forZones?: readonly { readonly name: string }[] | null };
   readonly targetRef?: TargetRef;
 }
 
