@@ -334,8 +334,12 @@ withPeers(['etcd'], 'a reader of a real etcd in which Cilium would write', () =>
     const hasStarting = sink.backends['shop/web']?.includes('10.2.1.3:8080') === true;
     expect(sink.names('Pod')).toEqual(['shop/db-0', ...(hasStarting ? ['shop/starting'] : []), ...WEB_PODS]);
     expect(sink.names('Node')).toEqual(['/192.168.2.1', '/192.168.2.2', '/fc00:2::1']);
-    expect(source.peers.identityOf('fd00:10:2:1::1')).toMatchObject({ id: 131_100, namespace: 'shop', pod: 'web-0' });
-    const { resources, config } = source.details();
+    const web0 = { id: 131_100, namespace: 'shop', pod: 'web-0', serviceAccount: 'web', node: 'n1' };
+    expect(source.whose('fd00:10:2:1::1')).toMatchObject(web0);
+    expect(source.whose('10.2.2.1')).toMatchObject({ pod: 'web-2', node: 'n2.example.com' });
+    expect(sink.kinds.get('Pod')?.get('shop/web-0')).toMatchObject({ spec: { serviceAccountName: 'web' } });
+    const { resources, config, lacks } = source.details();
+    expect(lacks !== undefined).toBe(services.length === 0);
     expect(Object.values(resources).map(({ skipped }) => skipped)).toEqual([0, 0, 0, 0]);
     expect([config?.id, troubleOf(reading)]).toEqual([2, undefined]);
   });
