@@ -46,12 +46,8 @@ export function declareListedEndpoints(
   const persistentSessions = graph.index('services with persistent sessions', services.services, (key, service) =>
     service.persistentSession ? [key] : [],
   );
-  const globalServices = graph.derive(
-    'global services',
-    services.services,
-    (key, { global }, _, emit: Emit<GlobalUse>) => {
-      if (global !== undefined) emit(key, global);
-    },
+  const globalServices = graph.index('global services', services.services, (key, { global }) =>
+    global === undefined ? [] : [key],
   );
   const contextOf = (
     read: Reader,
@@ -85,7 +81,7 @@ export function declareListedEndpoints(
       const service = hostOf(read, namespace, name);
       const source = sourceOfKey(key);
       const meshed = isClusterMesh(source) ? clusterOfSource(source) : copiedFrom(slice);
-      const global = meshed === undefined ? undefined : read.get(globalServices, service);
+      const global = meshed === undefined ? undefined : read.group(globalServices, service)[0]?.value.global;
       if (meshed !== undefined && global === undefined) return;
       const context = contextOf(read, key, service, meshed, global);
       const endpoints = reconcileEndpointSlice(slice, context);
