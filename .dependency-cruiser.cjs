@@ -132,6 +132,7 @@ module.exports = {
       'interception/(flags|options|values)\\.ts$',
       'api/',
       'model/(label-selector|labels|own-value|proxy-config)\\.ts$',
+      'reconcilers/ineffective-fields\\.ts$',
       'yaml/',
       'directory/lines\\.ts$',
     ]),

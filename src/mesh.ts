@@ -7,7 +7,6 @@ import { declareApiListeners } from './mesh/resources/api-listeners.ts';
 import { declareClusters } from './mesh/resources/clusters.ts';
 import type { AddressClaim } from './model/address-claim.ts';
 import type { CredentialKey } from './model/credential.ts';
-import type { GlobalService } from './model/global-service.ts';
 import type { WantedKeySet } from './mesh/findings/key-sets.ts';
 import type { Labels } from './model/labels.ts';
 import type { NetworkGateways } from './model/network.ts';
@@ -22,7 +21,7 @@ import { declarePolicyFindings } from './mesh/findings/policy-findings.ts';
 import { declareConflicts } from './mesh/findings/conflicts.ts';
 import type { EndpointList } from './mesh/objects/endpoint-list.ts';
 import { declareEndpoints } from './mesh/objects/endpoints.ts';
-import { declareGlobalServices } from './mesh/objects/global-services.ts';
+import { declareGlobalServices, type GlobalServices } from './mesh/objects/global-services.ts';
 import type { HeldEndpoints } from './mesh/objects/held-endpoints.ts';
 import type { ExportVerdict } from './mesh/objects/exports.ts';
 import { declareGateways } from './mesh/gateways/gateways.ts';
@@ -108,9 +107,9 @@ export interface Mesh {
   /** Calls back with what the status of a ServiceExport should say from now on, by object; undefined: it is gone. */
   onExports(changed: (key: string, verdict: ExportVerdict | undefined) => void): void;
   /** What the other clusters of a ClusterMesh are to know of this one, by `namespace/name`. */
-  readonly globalServices: Collection<GlobalService>;
+  readonly global: GlobalServices;
   /** Calls back with the keys of those that have come, gone or changed. */
-  onGlobalServices(changed: (keys: readonly string[]) => void): void;
+  onGlobal(changed: (keys: Readonly<Record<keyof GlobalServices, readonly string[]>>) => void): void;
   /** Calls back when namespaces have come, gone or changed. */
   onNamespaces(changed: (names: readonly string[]) => void): void;
   /** Of the mesh config; `cluster.local` before the first commit. */
@@ -165,7 +164,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const policies = declarePolicies(graph, inputs);
   const peerModes = declarePeerModes(graph, inputs, policies, settings);
   const endpoints = declareEndpoints(graph, inputs, { services, workloads, peerModes, networks });
-  const globalServices = declareGlobalServices(graph, inputs, endpoints.slicesByService);
+  const global = declareGlobalServices(graph, inputs, endpoints.slicesByService);
   const rules = declareRules(graph, inputs, settings);
   const virtualServices = declareVirtualServices(graph, inputs, settings);
   const sidecars = declareSidecars(graph, inputs);
@@ -300,7 +299,8 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     inputs.objects.Namespace,
     services.addressClaims,
     services.exports.verdicts,
-    globalServices,
+    global.services,
+    global.slices,
     endpoints.held.byService,
   ])
     collection.track();
@@ -337,11 +337,12 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     sharedBy: (service) => sharedClusters(service, graph.present, objects),
     exports: services.exports.verdicts,
     onExports: onEach(services.exports.verdicts, 'exports'),
-    globalServices,
-    onGlobalServices(changed) {
+    global,
+    onGlobal(changed) {
       graph.observe((draft) => {
-        const keys = Array.from(draft.changes(globalServices), ({ key }) => key);
-        if (keys.length > 0) changed(keys);
+        const services = Array.from(draft.changes(global.services), ({ key }) => key);
+        const slices = Array.from(draft.changes(global.slices), ({ key }) => key);
+        if (services.length + slices.length > 0) changed({ services, slices });
       }, 'global services');
     },
     onNamespaces(changed) {

@@ -38,6 +38,8 @@ export interface ServiceSpec {
   readonly clusterIP?: string;
   /** One per IP family; the first is `clusterIP`. */
   readonly clusterIPs?: readonly string[];
+  /** Of its addresses, or of its endpoints if it is headless. */
+  readonly ipFamilies?: readonly ('IPv4' | 'IPv6')[];
   readonly externalIPs?: readonly string[];
   readonly externalName?: string;
   readonly ports?: readonly CoreServicePort[];
@@ -89,6 +91,8 @@ export interface SliceEndpoint {
   readonly hostname?: string;
   readonly nodeName?: string;
   readonly zone?: string;
+  /** The zones whose clients are to use it. */
+  readonly hints?: { readonly forZones?: readonly { readonly name: string }[] | null };
   readonly targetRef?: TargetRef;
 }
 

@@ -150,6 +150,7 @@ const shapes: Readonly<Record<ForeignKindName | 'Secret', Shape>> = {
             hostname: text,
             nodeName: text,
             zone: text,
+            hints: object({}, { forZones: list(object({ name: text })) }),
             targetRef,
           },
         ),

@@ -59,3 +59,9 @@ test('what is told to a ClusterMesh is a remark on the own cluster, of the repli
       'Kubernetes  ClusterMesh export: etcd refuses 9 keys; the first is cilium/a: no space\n',
   );
 });
+
+test('what a cluster of a ClusterMesh does not write is a remark on it', () => {
+  const clusterMesh = { connected: true, resources: {}, failures: 0, lacks: 'writes no addresses' };
+  const report: ClusterReport[] = [{ ...own, id: 'cilium:east', kind: 'ClusterMesh', clusterMesh }];
+  expect(printClusters([{ address: 'a', report }], NOW)).toMatch(/^cilium:east {2}writes no addresses$/m);
+});

@@ -56,10 +56,17 @@ function objectsOf({ objects }: ClusterReport): string {
   return objects === undefined ? '' : String(Object.values(objects).reduce((sum, count) => sum + count, 0));
 }
 
-function troublesOf({ trouble, refusals = [], leftOut, clusterMeshExport }: ClusterReport): readonly string[] {
+function troublesOf({
+  trouble,
+  refusals = [],
+  leftOut,
+  clusterMesh,
+  clusterMeshExport,
+}: ClusterReport): readonly string[] {
   return [
     ...(trouble === undefined ? [] : [`${trouble.reason}, since ${trouble.since}`]),
     ...refusals,
+    ...(clusterMesh?.lacks === undefined ? [] : [clusterMesh.lacks]),
     ...(leftOut === undefined || leftOut.namespaces === 0 ? [] : [printLeftOut(leftOut)]),
     ...(clusterMeshExport === undefined ? [] : printExport(clusterMeshExport)),
   ];

@@ -40,13 +40,15 @@ export function printIdentities(replicas: readonly ReplicaIdentities[]): string 
   );
   if (found.length === 0) return replicas.some((each) => 'report' in each) ? 'No cluster knows this address.\n' : '';
   const many = new Set(found.map(({ replica }) => replica)).size > 1;
-  const rows = found.map(({ replica, identity: { cluster, id, namespace, pod, serviceAccount, labels = {} } }) => [
-    ...[cluster, String(id), namespace === '' ? pod : `${namespace}/${pod}`, serviceAccount],
-    Object.entries(labels)
-      .map(([name, value]) => `${name}=${value}`)
-      .sort()
-      .join(','),
-    ...(many ? [replica] : []),
-  ]);
-  return table(['CLUSTER', 'IDENTITY', 'POD', 'ACCOUNT', 'LABELS', ...(many ? ['REPLICA'] : [])], rows);
+  const rows = found.map(
+    ({ replica, identity: { cluster, id, namespace, pod, serviceAccount, node, host, labels = {} } }) => [
+      ...[cluster, String(id), namespace === '' ? pod : `${namespace}/${pod}`, serviceAccount, node || host],
+      Object.entries(labels)
+        .map(([name, value]) => `${name}=${value}`)
+        .sort()
+        .join(','),
+      ...(many ? [replica] : []),
+    ],
+  );
+  return table(['CLUSTER', 'IDENTITY', 'POD', 'ACCOUNT', 'NODE', 'LABELS', ...(many ? ['REPLICA'] : [])], rows);
 }

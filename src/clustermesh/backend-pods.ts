@@ -130,7 +130,6 @@ const NONE: Labels = {};
 const SOURCE = 'k8s:';
 /** Of the Pod's namespace, account and cluster; nobody can give a Pod labels with these names. */
 const ABOUT_THE_POD = /^(io\.cilium\.k8s\.|io\.kubernetes\.pod\.namespace$)/;
-const ACCOUNT = 'k8s:io.cilium.k8s.policy.serviceaccount';
 
 /** Those of the Pod itself, as far as Cilium takes them into its identities. */
 function podLabels(labels: Labels): Labels {
@@ -145,8 +144,7 @@ function podLabels(labels: Labels): Labels {
 const READY = [{ type: 'Ready', status: 'True' }] as const;
 
 function podOf(peer: PeerIdentity, labels: Labels, addresses: readonly string[]): Pod {
-  const { namespace, pod: name, host } = peer;
-  const account = peer.serviceAccount || (peer.labels?.[ACCOUNT] ?? '');
+  const { namespace, pod: name, serviceAccount: account, host } = peer;
   return {
     ...{ apiVersion: 'v1', kind: 'Pod', metadata: { namespace, name, labels } },
     spec: { ...(account !== '' && { serviceAccountName: account }), ...(host !== '' && { nodeName: host }) },

@@ -77,8 +77,10 @@ test('only a large mesh insists on its limit', () => {
 
 test('what we write is what a reader needs', () => {
   const written = encodeClusterConfig({ name: 'home', id: 7, limit: 511 });
-  expect(written).toBe('{"id":7,"capabilities":{"syncedCanaries":true,"maxConnectedClusters":511}}');
+  expect(written).toBe(
+    '{"id":7,"capabilities":{"syncedCanaries":true,"maxConnectedClusters":511,"endpointSlicesExportMode":"services-and-endpointslices"}}',
+  );
   expect(decodeClusterConfig(Buffer.from(written))).toEqual({
-    value: { ...nothing, id: 7, syncedCanaries: true, limit: 511 },
+    value: { ...nothing, id: 7, syncedCanaries: true, limit: 511, exports: { services: true, endpointSlices: true } },
   });
 });

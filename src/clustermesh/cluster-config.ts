@@ -53,7 +53,11 @@ export function limitProblem(remote: ClusterConfig, own: MeshCluster): string | 
   return `maxConnectedClusters is ${remote.limit} there and ${own.limit} here; all clusters must have the same`;
 }
 
-/** What an exporter of services says. It knows no ServiceExports, so it does not speak of them. */
+/** What an exporter of services and their slices says. It knows no ServiceExports, so it does not speak of them. */
 export function encodeClusterConfig({ id, limit }: MeshCluster): string {
-  return JSON.stringify({ id, capabilities: { syncedCanaries: true, maxConnectedClusters: limit } });
+  const endpointSlicesExportMode = 'services-and-endpointslices' satisfies keyof typeof exportModes;
+  return JSON.stringify({
+    id,
+    capabilities: { syncedCanaries: true, maxConnectedClusters: limit, endpointSlicesExportMode },
+  });
 }

@@ -1,20 +1,25 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { EndpointSlice } from '../api/core.ts';
 import type { GlobalService } from '../model/global-service.ts';
 import { contentHash } from '../model/hash.ts';
 import { FakeClock } from '../testing/fake-clock.ts';
 import { Exporter } from './exporter.ts';
 import type { LeasedConnection, LeasedStore } from './key-writer.ts';
+import { decodeSlice } from './slice-value.ts';
 
 const own = { name: 'home', id: 7, limit: 255 } as const;
 
 const HEARTBEAT = 'cilium/.heartbeat';
 const CONFIG = 'cilium/cluster-config/home';
 const SERVICES = 'cilium/state/services/v1/home/';
-const CANARIES = ['nodes', 'services', 'identities', 'ip'].map((kind) => `cilium/synced/home/cilium/state/${kind}/v1`);
+const SLICES = 'cilium/state/endpointslices/v1/home/';
+const CANARIES = ['nodes', 'services', 'endpointslices', 'identities', 'ip'].map(
+  (kind) => `cilium/synced/home/cilium/state/${kind}/v1`,
+);
 
 /** Keys, as an etcd would have them, and what is asked of it. */
 class FakeStore implements LeasedStore {
-  readonly keys = new Map<string, { readonly value: string; readonly isOurs: boolean }>();
+  readonly keys = new Map<string, { readonly value: string | Uint8Array; readonly isOurs: boolean }>();
   /** Since it was asked last. */
   log: string[] = [];
   /** How the next requests end; for all keys, or for one. */
@@ -82,6 +87,7 @@ const service = (name: string, ...addresses: readonly string[]): GlobalService =
 let clock: FakeClock;
 let store: FakeStore;
 let services: Map<string, GlobalService>;
+let slices: Map<string, EndpointSlice>;
 let exporter: Exporter;
 let term: AbortController;
 let running: Promise<void>;
@@ -95,6 +101,7 @@ beforeEach(() => {
     ['shop/a', service('a', '10.9.0.1')],
     ['shop/b', service('b')],
   ]);
+  slices = new Map();
   states = 0;
   known = Promise.withResolvers();
   known.resolve();
@@ -106,6 +113,7 @@ function exporting(): Exporter {
     own,
     known: known.promise,
     services: { entries: () => services.entries(), get: (key) => services.get(key) },
+    slices: { entries: () => slices.entries(), get: (key) => slices.get(key) },
     open: (onLost) => Object.assign(store, { onLost }),
     onState: () => states++,
     clock,
@@ -121,7 +129,7 @@ function lead(): void {
 async function set(name: string, value: GlobalService | undefined): Promise<void> {
   if (value === undefined) services.delete(`shop/${name}`);
   else services.set(`shop/${name}`, value);
-  exporter.changed([`shop/${name}`]);
+  exporter.changed('services', [`shop/${name}`]);
   await clock.settle();
 }
 
@@ -140,9 +148,9 @@ describe('a term', () => {
     expect(asked.slice(0, 4).sort()).toEqual([...first].sort());
     expect(asked.slice(4).sort()).toEqual(CANARIES.map((key) => `put ${key}`).sort());
     expect(store.keys.get(CONFIG)?.value).toBe(
-      '{"id":7,"capabilities":{"syncedCanaries":true,"maxConnectedClusters":255}}',
+      '{"id":7,"capabilities":{"syncedCanaries":true,"maxConnectedClusters":255,"endpointSlicesExportMode":"services-and-endpointslices"}}',
     );
-    expect(JSON.parse(store.keys.get(`${SERVICES}shop/a`)?.value ?? '')).toMatchObject({
+    expect(JSON.parse(String(store.keys.get(`${SERVICES}shop/a`)?.value))).toMatchObject({
       cluster: 'home',
       clusterID: 7,
       backends: { '10.9.0.1': {} },
@@ -150,7 +158,7 @@ describe('a term', () => {
     expect(store.keys.get(HEARTBEAT)?.value).toBe('2030-01-01T00:00:00.000Z');
     expect(exporter.status()).toEqual({
       endpoint: 'https://etcd:2379',
-      ...{ isWhole: true, keys: 8, pending: 0, refused: new Map() },
+      ...{ isWhole: true, keys: 9, pending: 0, refused: new Map() },
     });
   });
 
@@ -184,7 +192,7 @@ describe('a term', () => {
     await started();
     term.abort();
     await running;
-    expect([store.asked(), store.keys.size, exporter.status(), clock.pending]).toEqual([[], 8, undefined, 0]);
+    expect([store.asked(), store.keys.size, exporter.status(), clock.pending]).toEqual([[], 9, undefined, 0]);
     // Nobody leads.
     await set('c', service('c'));
     expect(store.asked()).toEqual([]);
@@ -194,7 +202,7 @@ describe('a term', () => {
     lead();
     await clock.settle();
     const asked = store.asked();
-    expect(asked).toHaveLength(9);
+    expect(asked).toHaveLength(10);
     expect(asked).toContain(`delete ${SERVICES}shop/b`);
     expect(asked).toContain(`put ${SERVICES}shop/c`);
   });
@@ -216,7 +224,7 @@ test('canaries wait for the slowest write', async () => {
   [store.gate, store.gated] = [promise, `${SERVICES}shop/a`];
   await started();
   expect(CANARIES.some((key) => store.keys.has(key))).toBe(false);
-  expect(exporter.status()).toMatchObject({ isWhole: false, keys: 3, pending: 5 });
+  expect(exporter.status()).toMatchObject({ isWhole: false, keys: 3, pending: 6 });
   resolve();
   await clock.settle();
   expect(CANARIES.every((key) => store.keys.has(key))).toBe(true);
@@ -235,6 +243,31 @@ test('a term that ends during a write says nothing of it', async () => {
 });
 
 describe('a change', () => {
+  test('of a slice writes that slice, and deletes it with its service', async () => {
+    const set = async (...addresses: readonly string[]): Promise<void> => {
+      const endpoints = addresses.map((address) => ({ addresses: [address], conditions: { ready: false } }));
+      slices.set('shop/a-1', {
+        ...{ apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice', addressType: 'IPv4', endpoints },
+        metadata: { namespace: 'shop', name: 'a-1', labels: { 'kubernetes.io/service-name': 'a' } },
+      });
+      exporter.changed('endpointslices', ['shop/a-1']);
+      await clock.settle();
+    };
+    await started();
+    await set('10.9.0.1');
+    await set('10.9.0.1');
+    await set('10.9.0.2');
+    const key = `${SLICES}shop/a-1`;
+    expect(store.asked()).toEqual([`put ${key}`, `put ${key}`]);
+    expect(decodeSlice('shop/a-1', store.keys.get(key)!.value as Uint8Array, own)).toMatchObject({
+      value: { endpoints: [{ addresses: ['10.9.0.2'], conditions: { ready: false } }], ports: [] },
+    });
+    slices.clear();
+    exporter.changed('endpointslices', ['shop/a-1']);
+    await clock.settle();
+    expect(store.asked()).toEqual([`delete ${key}`]);
+  });
+
   test('writes its key, and nothing else', async () => {
     await started();
     await set('a', service('a', '10.9.0.1', '10.9.0.2'));
@@ -280,7 +313,7 @@ describe('trouble', () => {
     await clock.advance(3_000);
     store.reachable = true;
     await clock.advance(60_000);
-    expect(store.keys.size).toBe(8);
+    expect(store.keys.size).toBe(9);
     expect(exporter.status()?.failure).toBeUndefined();
   });
 
@@ -361,7 +394,7 @@ describe('trouble', () => {
     store.lose(lost);
     await clock.settle();
     expect(store.asked()).toEqual(lost.map((key) => `put ${key}`));
-    expect(exporter.status()).toMatchObject({ keys: 8, pending: 0 });
+    expect(exporter.status()).toMatchObject({ keys: 9, pending: 0 });
   });
 
   test('with a lease in the middle of a write writes that key again', async () => {
@@ -401,7 +434,7 @@ describe('trouble', () => {
   test('with listing does not keep keys from being written, and is said until it is over', async () => {
     store.failing.set(SERVICES, new Error('permission denied'));
     await started();
-    expect(store.keys.size).toBe(8);
+    expect(store.keys.size).toBe(9);
     expect(exporter.status()?.unlisted?.message).toBe('permission denied');
     store.failing.clear();
     await clock.advance(300_000);
@@ -414,6 +447,6 @@ test('many services are written, eight at a time', async () => {
   lead();
   while (exporter.status()?.isWhole !== true) await clock.settle();
   const asked = store.asked();
-  expect(asked).toHaveLength(1_006);
-  expect(asked.slice(-4).sort()).toEqual(CANARIES.map((key) => `put ${key}`).sort());
+  expect(asked).toHaveLength(1_007);
+  expect(asked.slice(-5).sort()).toEqual(CANARIES.map((key) => `put ${key}`).sort());
 });

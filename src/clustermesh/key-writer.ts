@@ -8,7 +8,7 @@ export interface WantedKeys {
   /** All of them. */
   keys(): Iterable<string>;
   /** Undefined: there is to be no such key. Throws if the key cannot have a value, and says why. */
-  valueOf(key: string): string | undefined;
+  valueOf(key: string): string | Uint8Array | undefined;
   /** It says that the others are there. */
   isLast(key: string): boolean;
   /** Prefixes whose keys are nobody else's, so that those which are not wanted go. */
@@ -32,7 +32,7 @@ export interface LeasedConnection {
    * Resolves also if the key's lease turns out to be gone, which is told as for all keys of a lease. If it rejects and
    * the connection has not ended, the store does not take this key.
    */
-  put(key: string, value: string): Promise<void>;
+  put(key: string, value: string | Uint8Array): Promise<void>;
   delete(key: string): Promise<void>;
   list(prefix: string): Promise<readonly StoredKey[]>;
   /** Resolves once nothing of it runs any more. */

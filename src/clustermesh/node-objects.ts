@@ -19,6 +19,13 @@ export function nodeStore(sink: ObjectSink, clock: Clock): WatchStore<RemoteNode
   });
 }
 
+/** The name of the node with this address; empty if there is none. It looks through all of them. */
+export function nodeAt({ values }: WatchStore<RemoteNode>, address: string): string {
+  for (const { name, addresses } of values.values())
+    if (addresses.some((each) => each.address === address)) return name;
+  return '';
+}
+
 const TOPOLOGY = /^(topology\.|failure-domain\.beta\.)/;
 
 function nodesOf({ addresses, labels }: RemoteNode): readonly Node[] {

@@ -132,8 +132,10 @@ export class PeerIdentities {
     return found && this.#identityOf(found);
   }
 
-  #identityOf({ identity: id, namespace, pod, serviceAccount, host }: PeerRange): PeerIdentity {
+  #identityOf({ identity: id, namespace, pod, serviceAccount: said, host }: PeerRange): PeerIdentity {
     const labels = this.#labels.get(id);
+    // Before 1.20, Cilium says the account in the identity alone.
+    const serviceAccount = said || (labels?.[ACCOUNT] ?? '');
     return { id, ...(labels && { labels }), namespace, pod, serviceAccount, host };
   }
 
@@ -177,6 +179,8 @@ export class PeerIdentities {
     return text;
   }
 }
+
+const ACCOUNT = 'k8s:io.cilium.k8s.policy.serviceaccount';
 
 function longestOf(family: number): number {
   return family === 4 ? 32 : 128;

@@ -13,8 +13,8 @@ import type { StoredKind } from './keys.ts';
 import type { MeshCluster } from './names.ts';
 import { BackendPods } from './backend-pods.ts';
 import { decodeNode, type RemoteNode } from './node-value.ts';
-import { nodeStore } from './node-objects.ts';
-import { PeerIdentities } from './peer-identities.ts';
+import { nodeAt, nodeStore } from './node-objects.ts';
+import { PeerIdentities, type PeerIdentity } from './peer-identities.ts';
 import { type ServedObjects, servedValues, type ServingKind, servingStore } from './served-objects.ts';
 import { Session } from './session.ts';
 import { type StoreStats, WatchStore } from './watch-store.ts';
@@ -48,6 +48,8 @@ export interface MeshClusterStatus {
   readonly etcdClusterId?: string;
   /** What the cluster says of itself; absent: not known now. */
   readonly config?: ClusterConfig;
+  /** What is wanted of the cluster but not written there, and what to do. */
+  readonly lacks?: string;
   readonly resources: Readonly<Partial<Record<StoredKind, ResourceStatus>>>;
   /** How often a connection could not be made, or ended. */
   readonly failures: number;
@@ -66,7 +68,14 @@ export interface ResourceStatus extends StoreStats {
 /** A cluster of the mesh that is being read. */
 export interface MeshSource extends RemoteSource {
   details(): MeshClusterStatus;
+  /** Who has an address there; undefined: nobody that is known. */
+  whose(address: string): PeerAtNode | undefined;
   readonly peers: PeerIdentities;
+}
+
+export interface PeerAtNode extends PeerIdentity {
+  /** Empty if it is not known. */
+  readonly node: string;
 }
 
 /** Milliseconds. Without Pods, back ends are served as well, but have no labels and no mutual TLS. */
@@ -86,6 +95,7 @@ export function readMeshCluster(options: MeshReaderOptions, { signal }: { readon
     trouble: () => reader.trouble(),
     figures: () => reader.figures(),
     details: () => reader.status(),
+    whose: (address) => reader.whose(address),
     peers: reader.peers,
   };
 }
@@ -189,10 +199,16 @@ class MeshReader {
       ...(this.#connection && { endpoint: this.#connection.endpoint }),
       ...(clusterId !== undefined && { etcdClusterId: String(clusterId) }),
       ...(config && { config }),
+      ...(this.#options.importsServices && config?.exports.services === false && { lacks: NO_SERVICES }),
       resources: Object.fromEntries(resources),
       failures: this.#failures,
       ...(this.#lastFailure && { lastFailure: { ...this.#lastFailure, at: this.#lastFailure.at.toISOString() } }),
     };
+  }
+
+  whose(address: string): PeerAtNode | undefined {
+    const found = this.peers.identityOf(address);
+    return found && { ...found, node: nodeAt(this.#nodes, found.host) };
   }
 
   /** Resolves with why there is no connection any more; undefined: the signal has fired. */
@@ -283,6 +299,9 @@ class MeshReader {
     });
   }
 }
+
+const NO_SERVICES =
+  'writes EndpointSlices alone, which have neither addresses nor ports of Services: what has no Service here is not served; have its Cilium write both (--clustermesh-service-v2=prefer-endpointslice)';
 
 /** Of two kinds that say the same, the one that Cilium prefers. */
 function servingKindOf(config: ClusterConfig | undefined): ServingKind {

@@ -36,15 +36,17 @@ export function decodeService(suffix: string, bytes: Uint8Array, cluster: MeshCl
     const named = readNamed(whole, suffix, cluster, DNS_LABEL);
     const id = whole.get('clusterID');
     if (id.number(0, 0xffff_ffff) !== cluster.id) id.wrong(`is not ${cluster.id}, the id of cluster ${cluster.name}`);
+    // So an ExternalName is written, which is no use to others: Cilium's own readers refuse it.
+    const isExternalName = whole.get('frontends').at('').isSet;
     const lists = new Map<string, readonly NamedPort[]>();
-    const frontends = readAddresses(whole.get('frontends'), MOST_FRONTENDS, lists);
+    const frontends = isExternalName ? [] : readAddresses(whole.get('frontends'), MOST_FRONTENDS, lists);
     const backends = readAddresses(whole.get('backends'), MOST_BACKENDS, lists);
     const hostnames = whole.get('hostnames');
     const zones = whole.get('zones');
     return {
       ...named,
       labels: whole.get('labels').texts(),
-      shared: whole.get('shared').flag(),
+      shared: whole.get('shared').flag() && !isExternalName,
       frontends: frontends.map(({ address, ports }) => ({ address, ports })),
       backends: backends.map(({ written, address, ports }) => {
         const hostname = hostnames.at(written);
@@ -111,8 +113,11 @@ export function encodeService(service: GlobalService, { name: cluster, id }: Mes
     if (addresses.reduce((sum, { ports }) => sum + ports.length, 0) > MOST_GLOBAL_ENDPOINTS)
       throw new Error(`has more than ${MOST_GLOBAL_ENDPOINTS} pairs of address and port`);
   const hostnames = backends.flatMap(({ address, hostname }) => (hostname ? [[address, hostname] as const] : []));
-  // Hints would say which zones are to use it.
-  const zones = backends.flatMap(({ address, zone }) => (zone ? [[address, { zone, forZones: [] }] as const] : []));
+  const zones = backends.flatMap(({ address, zone = '', forZones = [] }) =>
+    zone === '' && forZones.length === 0
+      ? []
+      : [[address, { zone, forZones: forZones.map((each) => ({ name: each })) }] as const],
+  );
   return JSON.stringify({
     cluster,
     namespace,

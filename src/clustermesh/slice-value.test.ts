@@ -1,7 +1,7 @@
 import { zstdCompressSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import { encodeSlice } from './slice-encoding.ts';
 import { decodeSlice, type RemoteSlice } from './slice-value.ts';
-import { sliceBytes } from './testing/slice-bytes.ts';
 
 const east = { name: 'east', id: 3, limit: 255 } as const;
 const SUFFIX = 'shop/cart-x7';
@@ -28,7 +28,7 @@ const slice: RemoteSlice = {
 const decode = (
   change: Partial<RemoteSlice>,
   of: { name: string; id: number } = east,
-): ReturnType<typeof decodeSlice> => decodeSlice(SUFFIX, sliceBytes({ ...slice, ...change }, of), east);
+): ReturnType<typeof decodeSlice> => decodeSlice(SUFFIX, encodeSlice({ ...slice, ...change }, of), east);
 
 describe('a slice', () => {
   test('is read as it was written, with endpoints that are not ready', () => {
@@ -100,7 +100,7 @@ test('a slice of another cluster, or of another id, is refused', () => {
 });
 
 const bytes = (...values: readonly number[]): Buffer => Buffer.from(values);
-const whole = sliceBytes(slice, east);
+const whole = encodeSlice(slice, east);
 
 test.each<[string, Uint8Array, string]>([
   ['nothing', bytes(), 'is not compressed with zstd'],

@@ -1,6 +1,6 @@
-import type { PeerIdentity } from '../clustermesh/peer-identities.ts';
+import type { PeerAtNode } from '../clustermesh/reader.ts';
 
 /** Who has an address in another cluster of a ClusterMesh. */
-export interface PeerAddress extends PeerIdentity {
+export interface PeerAddress extends PeerAtNode {
   readonly cluster: string;
 }

@@ -31,6 +31,18 @@ test('250 containers with probes are injected', () => {
   expect(result).toMatchObject({ warnings: [], pod: { spec: { containers: { length: 251 } } } });
 });
 
+test('fields of the annotation with a ProxyConfig that nothing acts on are named, and what happens instead', () => {
+  const config = 'concurency: 2\nterminationDrainDuration: 3s\nzipkinAddress: x:1\nproxyHeaders: {server: {value: x}}';
+  const metadata = { name: 'web', annotations: { 'proxy.istio.io/config': config } };
+  expect(inject({ metadata, spec: { containers: [container('web')] } })).toMatchObject({
+    warnings: [
+      expect.stringMatching(/proxy\.istio\.io\/config: concurency: unknown field.*Did you mean concurrency\?$/),
+      expect.stringMatching(/: proxyHeaders\.server: .* no effect\. Headers are those/),
+      expect.stringMatching(/: zipkinAddress: .* no effect\. Use tracing\.zipkin\./),
+    ],
+  });
+});
+
 test('probes that no process could be told of are refused, with what to do', () => {
   const httpGet = { path: `/${'x'.repeat(1000)}`, port: 80 };
   const containers = Array.from({ length: 150 }, (_, i) => container(`app-${i}`, { readinessProbe: { httpGet } }));

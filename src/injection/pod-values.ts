@@ -6,7 +6,14 @@ import { quote } from '../api/quote.ts';
 import type { InjectionConfig, ProxySettings } from './configuration.ts';
 import type { InjectionRequest } from './request.ts';
 import { PROXY, type Texts, listIn, metadataOf, nameOf, objectIn, specOf, textIn, textsIn } from './pod.ts';
-import { mergeProxyConfigs, remarksOnShadowed, settingsOf, variablesOf, wrongIn } from './proxy-config.ts';
+import {
+  mergeProxyConfigs,
+  remarksOnFields,
+  remarksOnShadowed,
+  settingsOf,
+  variablesOf,
+  wrongIn,
+} from './proxy-config.ts';
 import { proxyResources } from './resources.ts';
 import { argsOfVariables, interceptionArgs } from './traffic.ts';
 import type { PodValues } from './values.ts';
@@ -145,7 +152,12 @@ export function settle(
       native: annotations['sidecar.istio.io/nativeSidecar'] ?? nativeSidecars,
       hold: config['holdApplicationUntilProxyStarts'] === true,
       rewriteProbes: annotations['sidecar.istio.io/rewriteAppHTTPProbers'] ?? rewriteProbes,
-      warnings: [...image.warnings, ...warnings, ...remarksOnShadowed(proxyConfigs)],
+      warnings: [
+        ...image.warnings,
+        ...warnings,
+        ...remarksOnShadowed(proxyConfigs),
+        ...remarksOnFields(annotations['proxy.istio.io/config'] ?? {}),
+      ],
       mergeMetrics: annotations['prometheus.istio.io/merge-metrics'] ?? meshConfig['enablePrometheusMerge'] !== false,
     },
   };

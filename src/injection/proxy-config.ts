@@ -5,6 +5,7 @@ import { quote } from '../api/quote.ts';
 import { printPath } from '../api/schema-path.ts';
 import type { Read } from '../interception/values.ts';
 import type { ProxyConfigModel, ProxyConfigsOfPod } from '../model/proxy-config.ts';
+import { ineffectiveInProxyConfig } from '../reconcilers/ineffective-fields.ts';
 import { readDocument } from '../yaml/document.ts';
 import { mismatchOf, type Shape } from './shape.ts';
 
@@ -107,6 +108,13 @@ export function variablesOf(
     warnings:
       refused.length === 0 ? [] : [`${said}: proxies take none that chooses code; remove them from proxyMetadata`],
   };
+}
+
+/** Warnings about fields of the annotation `proxy.istio.io/config` that nothing acts on. */
+export function remarksOnFields(config: Json): string[] {
+  return ineffectiveInProxyConfig(config).map(
+    ({ field, message }) => `annotation proxy.istio.io/config: ${field}: ${message}`,
+  );
 }
 
 /** Warnings about ProxyConfigs that do not count. */

@@ -170,6 +170,15 @@ describe('of each kind is kept what the model reads', () => {
     );
   });
 
+  test('Service without addresses of its own', () => {
+    const spec = { clusterIP: 'None', ipFamilies: ['IPv6'] };
+    check(
+      'Service',
+      { metadata: { ...noise, name: 's', namespace: 'n' }, spec: { ...spec, ipFamilyPolicy: 'SingleStack' } },
+      { apiVersion: 'v1', kind: 'Service', metadata: { name: 's', namespace: 'n' }, spec },
+    );
+  });
+
   test('EndpointSlice', () => {
     const labels = { 'kubernetes.io/service-name': 's' };
     const conditions = { ready: true, serving: true, terminating: false };
@@ -192,6 +201,7 @@ describe('of each kind is kept what the model reads', () => {
             nodeName: 'n1',
             zone: 'z',
             hints: { forZones: [{ name: 'z' }] },
+            deprecatedTopology: { zone: 'z' },
             targetRef: { kind: 'Pod', name: 'p', namespace: 'n', uid: 'u' },
           },
         ],
@@ -208,6 +218,7 @@ describe('of each kind is kept what the model reads', () => {
             conditions,
             nodeName: 'n1',
             zone: 'z',
+            hints: { forZones: [{ name: 'z' }] },
             targetRef: { kind: 'Pod', name: 'p', namespace: 'n', uid: 'u' },
           },
         ],

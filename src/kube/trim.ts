@@ -159,6 +159,8 @@ function trimService(raw: Json, interner: Interner): Json {
       ...shared(
         pick(
           object(spec),
+          // Elsewhere, the addresses say it.
+          ...(object(spec)['clusterIP'] === 'None' ? ['ipFamilies'] : []),
           ...(object(spec)['sessionAffinity'] === 'ClientIP' ? ['sessionAffinity', 'sessionAffinityConfig'] : []),
           'type',
           'clusterIP',
@@ -188,7 +190,7 @@ function trimEndpointSlice(raw: Json, interner: Interner): Json {
     ports: interner.value(objects(raw['ports']).map((port) => pick(port, 'name', 'port', 'protocol', 'appProtocol'))),
     endpoints: objects(raw['endpoints']).map((endpoint) => ({
       addresses: endpoint['addresses'] ?? [],
-      ...shared(pick(endpoint, 'conditions', 'hostname', 'nodeName', 'zone'), interner),
+      ...shared(pick(endpoint, 'conditions', 'hostname', 'nodeName', 'zone', 'hints'), interner),
       ...target(endpoint['targetRef'], interner),
     })),
   };

@@ -125,6 +125,8 @@ export interface Authorizer {
   /** Milliseconds. */
   readonly timeout: number;
   readonly failOpen: boolean;
+  /** The route is chosen anew after the check, by the headers that it has set. */
+  readonly clearRouteCache?: true;
   /** HTTP status if the service cannot be asked; undefined: 403. */
   readonly statusOnError: number | undefined;
   readonly pathPrefix: string;

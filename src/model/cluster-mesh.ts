@@ -1,3 +1,4 @@
+import type { Transport } from '../api/core.ts';
 import { ownValue } from './own-value.ts';
 
 const PREFIX = 'cilium:';
@@ -21,6 +22,30 @@ export function clusterOfSource(source: string): string {
  * the others (`remote`), or all alike (`none`).
  */
 export type Affinity = 'none' | 'local' | 'remote';
+
+/** What a global Service takes of the endpoints in other clusters, and when it uses them. */
+export interface GlobalUse {
+  readonly affinity: Affinity;
+  /** Of its addresses, or, if it is headless, of those that it may have. */
+  readonly families: readonly AddressFamily[];
+  /** Its ports. A name may be empty. */
+  readonly ports: readonly { readonly name: string; readonly protocol: Transport }[];
+}
+
+export type AddressFamily = 'IPv4' | 'IPv6';
+
+/**
+ * The ports of a global Service that a port of an endpoint in another cluster serves: those of its name and protocol. If
+ * either has no name, the protocol alone counts. Source: Cilium pkg/loadbalancer/writer, `SelectBackends`.
+ */
+export function portsServedBy(
+  { name = '', protocol = 'TCP' }: { readonly name?: string; readonly protocol?: Transport },
+  { ports }: Pick<GlobalUse, 'ports'>,
+): readonly string[] {
+  return ports
+    .filter((port) => port.protocol === protocol && (name === '' || port.name === '' || port.name === name))
+    .map((port) => port.name);
+}
 
 type Annotations = Readonly<Record<string, string>>;
 

@@ -28,6 +28,8 @@ export interface GlobalBackend extends GlobalAddress {
   /** Of a Pod of a StatefulSet. */
   readonly hostname?: string;
   readonly zone?: string;
+  /** Clients of these zones are to use it; absent: it does not say. */
+  readonly forZones?: readonly string[];
 }
 
 export interface NamedPort {

@@ -1,7 +1,7 @@
 import { isOwnProxy } from './address.ts';
 import type { ObjectRef } from '../api/object.ts';
 import type { Aged } from './age.ts';
-import type { Affinity } from './cluster-mesh.ts';
+import type { GlobalUse } from './cluster-mesh.ts';
 import type { Labels } from './labels.ts';
 import { ownValue } from './own-value.ts';
 
@@ -132,7 +132,7 @@ export interface MeshService extends Aged {
   /** `trafficDistribution`, settled from spec and annotation. */
   readonly trafficDistribution?: 'same-zone' | 'same-node';
   /** Cilium's annotations make it global: endpoints of the other clusters of a ClusterMesh count, too. */
-  readonly affinity?: Affinity;
+  readonly global?: GlobalUse;
   /** `internalTrafficPolicy: Local`. */
   readonly nodeLocal: boolean;
   /** Hosts of Alias services that point here; served as additional domains. Filled in when claims are merged. */

@@ -11,7 +11,7 @@ import type { Mesh } from '../mesh.ts';
 import type { Log } from '../kube/log.ts';
 
 export interface ClusterMeshExportOptions {
-  readonly mesh: Pick<Mesh, 'globalServices' | 'onGlobalServices'>;
+  readonly mesh: Pick<Mesh, 'global' | 'onGlobal'>;
   readonly committer: Pick<Committer, 'onCommit'>;
   readonly own: MeshCluster;
   /** How to reach the etcd. */
@@ -35,7 +35,7 @@ export function exportToClusterMesh(options: ClusterMeshExportOptions): ClusterM
   let said = '';
   const exporter = new Exporter({
     ...{ own, clock, random },
-    services: mesh.globalServices,
+    ...mesh.global,
     // The first commit has all that the sources knew.
     known: new Promise((resolve) => committer.onCommit(() => resolve())),
     open: (onLost) => new EtcdStore({ file, onLost, clock, random }),
@@ -49,7 +49,10 @@ export function exportToClusterMesh(options: ClusterMeshExportOptions): ClusterM
     },
   });
   const report = (): ExportReport => reportOf(file, exporter.status());
-  mesh.onGlobalServices((services) => exporter.changed(services));
+  mesh.onGlobal((changed) => {
+    exporter.changed('services', changed.services);
+    exporter.changed('endpointslices', changed.slices);
+  });
   let leading: Promise<void> = Promise.resolve();
   return {
     lead(term) {

@@ -79,8 +79,8 @@ export function followClusterMesh(options: ClusterMeshOptions): ClusterMesh {
     waitingFor: () => clusters.waitingFor(clusterMeshSource),
     reports: () => reportsOf(directory, clusters, config, sources),
     identitiesOf: (address) =>
-      sources.all().flatMap(([cluster, { peers }]) => {
-        const found = peers.identityOf(address);
+      sources.all().flatMap(([cluster, source]) => {
+        const found = source.whose(address);
         return found === undefined ? [] : [{ cluster, ...found }];
       }),
     syncTimeouts: () => clusters.syncTimeouts,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { definitions } from '../api/gen/schemas.gen.ts';
+import { meshDefinitions as definitions } from '../api/gen/mesh-config.gen.ts';
 import type { SchemaNode } from '../api/schema-node.ts';
 import { findUnsupported, unsupportedFields } from './unsupported-fields.ts';
 
@@ -30,11 +30,11 @@ test.each([[undefined], [null], ['x'], [[]], [{ trafficPolicy: 'x' }], [{ subset
 });
 
 test.each(unsupportedFields.map(({ kind, field }) => [kind, field] as const))('%s has the field %s', (kind, field) => {
-  let node: SchemaNode | undefined = definitions[`${kind}Spec`];
+  let node: SchemaNode | undefined = definitions[`${kind}Spec`] ?? definitions[kind];
   for (const step of field.split('.').slice(1)) {
-    const name = step.replace('[]', '');
+    const name = step.replace(/\[\]|\{\}/, '');
     node = membersOf(node)[name];
-    if (step !== name) node = node?.items;
+    if (step !== name) node = step.endsWith('[]') ? node?.items : node?.additionalProperties;
   }
   expect(node).toBeDefined();
 });

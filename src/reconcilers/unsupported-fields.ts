@@ -1,21 +1,9 @@
 import type { KindName } from '../api/kinds.ts';
 import type { ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
-
-/** A field of Istio's API that is accepted but has no effect. */
-export interface UnsupportedField {
-  readonly kind: KindName;
-  /**
-   * Path of the field. `[]` stands for every list element: `spec.servers[].defaultEndpoint`.
-   */
-  readonly field: string;
-  /** Only this value of the field has no effect. */
-  readonly value?: string;
-  /** Istio no longer acts on it either. */
-  readonly isDeprecated?: true;
-  /** A sentence for the owner, if there is more to say. */
-  readonly note?: string;
-}
+import { printPath } from '../api/schema-path.ts';
+import type { UnsupportedField } from './unsupported-field.ts';
+import { unsupportedMeshFields } from './unsupported-mesh-fields.ts';
 
 /** All such fields, for every kind. The goal is an empty list. */
 export const unsupportedFields: readonly UnsupportedField[] = [
@@ -44,23 +32,30 @@ export const unsupportedFields: readonly UnsupportedField[] = [
     note: 'Set the CAs for client certificates in tls.caCertificates.',
   })),
   { kind: 'Gateway', field: 'spec.servers[].defaultEndpoint' },
+  ...unsupportedMeshFields,
 ];
 
 /** The fields of an object that have no effect, as problems for its owner. */
 export function findUnsupported(object: ObjectRef, spec: unknown): Problem[] {
-  const problems: Problem[] = [];
-  for (const { kind, field, value, isDeprecated, note } of unsupportedFields) {
-    if (kind !== object.kind) continue;
+  return unsupportedIn(spec, object.kind as KindName).map((found) => ({ object, ...found }));
+}
+
+/** Paths begin with `spec`, or, in texts of a ConfigMap, within the text. */
+export function unsupportedIn(value: unknown, kind: UnsupportedField['kind']): Omit<Problem, 'object'>[] {
+  const problems: Omit<Problem, 'object'>[] = [];
+  const root = kind === 'MeshConfig' || kind === 'MeshNetworks' ? [] : ['spec'];
+  for (const { kind: of, field, value: only, isDeprecated, note } of unsupportedFields) {
+    if (of !== kind) continue;
     const paths: string[] = [];
-    findSet(spec, stepsOf(field), [], value, paths);
+    findSet(value, stepsOf(field), [], { value: only, root }, paths);
     for (const path of paths) {
       if (problems.length === maxProblems) return problems;
-      const what = value === undefined ? 'The field is' : `The value ${value} is`;
+      const what = only === undefined ? 'The field is' : `The value ${only} is`;
       const why = isDeprecated
         ? 'deprecated, and neither Istio nor Fairlead acts on it'
         : 'not supported yet and has no effect';
       const message = `${what} ${why}.${note === undefined ? '' : ` ${note}`}`;
-      problems.push({ object, field: path, reason: 'UnsupportedField', message });
+      problems.push({ field: path, reason: 'UnsupportedField', message });
     }
   }
   return problems;
@@ -80,45 +75,41 @@ function inTrafficPolicies(field: string, note?: string): UnsupportedField[] {
     }));
 }
 
-/** Without `spec`; `[]` is its own step. */
+/** Without the first step, which is the value itself; `[]` and `{}` are steps of their own. */
 function stepsOf(field: string): readonly string[] {
-  return (field.match(/\[\]|[^.[]+/g) ?? []).slice(1);
+  return (field.match(/\[\]|\{\}|[^.[{]+/g) ?? []).slice(1);
 }
 
 /**
  * Finds the paths of fields that match the steps and are set. Objects have thousands of routes and almost none of these
  * fields, so a path becomes text only if there is something at its end.
  *
- * @param way from the spec to the current value, one entry per step: member names and indexes.
+ * @param way from the root to the current value, one entry per step: member names, keys of maps, and indexes.
  */
 function findSet(
   from: unknown,
   steps: readonly string[],
   way: (string | number)[],
-  value: string | undefined,
+  wanted: { readonly value: string | undefined; readonly root: readonly string[] },
   found: string[],
 ): void {
   if (found.length === maxProblems) return;
   const step = steps[way.length];
   if (step === undefined) {
-    if (value === undefined ? isSet(from) : from === value) found.push(printPath(way));
+    const { value, root } = wanted;
+    if (value === undefined ? isSet(from) : from === value) found.push(printPath([...root, ...way]));
     return;
   }
   if (typeof from !== 'object' || from === null) return;
   const visit = (member: unknown, name: string | number): void => {
     way.push(name);
-    findSet(member, steps, way, value, found);
+    findSet(member, steps, way, wanted, found);
     way.pop();
   };
   if (step === '[]') {
     if (Array.isArray(from)) for (const [index, element] of from.entries()) visit(element, index);
-  } else if (Object.hasOwn(from, step)) visit((from as Readonly<Record<string, unknown>>)[step], step);
-}
-
-function printPath(way: readonly (string | number)[]): string {
-  let path = 'spec';
-  for (const name of way) path += typeof name === 'number' ? `[${name}]` : `.${name}`;
-  return path;
+  } else if (step === '{}') for (const [key, entry] of Object.entries(from)) visit(entry, key);
+  else if (Object.hasOwn(from, step)) visit((from as Readonly<Record<string, unknown>>)[step], step);
 }
 
 /** Whatever protobuf cannot tell from absence counts as absent. */

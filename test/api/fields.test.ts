@@ -18,7 +18,8 @@ import { reconcileProxyConfig } from '../../src/reconcilers/proxy-config/proxy-c
 import { reconcileSidecar } from '../../src/reconcilers/sidecar/sidecar.ts';
 import { reconcileVirtualService } from '../../src/reconcilers/virtual-service/virtual-service.ts';
 import { reconcileWorkloadEntry } from '../../src/reconcilers/core/workload.ts';
-import { type UnsupportedField, unsupportedFields } from '../../src/reconcilers/unsupported-fields.ts';
+import type { UnsupportedField } from '../../src/reconcilers/unsupported-field.ts';
+import { unsupportedFields } from '../../src/reconcilers/unsupported-fields.ts';
 import { readCorpus } from './corpus.ts';
 
 type Custom = KubernetesObject & { readonly spec?: unknown };

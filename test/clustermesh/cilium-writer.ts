@@ -9,7 +9,7 @@ import {
   type StoredKind,
   type Tree,
 } from '../../src/clustermesh/keys.ts';
-import { sliceBytes } from '../../src/clustermesh/testing/slice-bytes.ts';
+import { encodeSlice } from '../../src/clustermesh/slice-encoding.ts';
 import type { RemoteSlice } from '../../src/clustermesh/slice-value.ts';
 
 export interface WrittenService {
@@ -85,7 +85,7 @@ export class CiliumWriter {
     return this.put(
       'endpointslices',
       `${slice.namespace}/${slice.name}`,
-      sliceBytes(slice, { name: this.cluster, id: this.id }),
+      encodeSlice(slice, { name: this.cluster, id: this.id }),
     );
   }
 

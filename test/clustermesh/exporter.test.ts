@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { EndpointSlice } from '../../src/api/core.ts';
 import { systemClock } from '../../src/clock.ts';
 import { EtcdStore } from '../../src/clustermesh/etcd-store.ts';
 import { Exporter } from '../../src/clustermesh/exporter.ts';
@@ -32,6 +33,7 @@ withPeers(['etcd'], 'an exporter to a real etcd', () => {
   let admin: EtcdConnection;
   let directory: string;
   let services: Map<string, GlobalService>;
+  const slices = new Map<string, EndpointSlice>();
   const ends: (() => void | Promise<void>)[] = [];
 
   const prepare = (root: EtcdConnection): Promise<void> => grantAsCilium(root, 'home');
@@ -62,6 +64,7 @@ withPeers(['etcd'], 'an exporter to a real etcd', () => {
     const exporter = new Exporter({
       ...{ ...options, own: home, known: Promise.resolve(), onState: () => undefined },
       services: { entries: () => services.entries(), get: (key) => services.get(key) },
+      slices: { entries: () => slices.entries(), get: (key) => slices.get(key) },
       open: (onLost) => new EtcdStore({ ...options, file, onLost }),
     });
     const term = new AbortController();
@@ -75,11 +78,14 @@ withPeers(['etcd'], 'an exporter to a real etcd', () => {
       exporter,
       set(...changed) {
         for (const each of changed) services.set(`shop/${each.name}`, each);
-        exporter.changed(changed.map(({ name }) => `shop/${name}`));
+        exporter.changed(
+          'services',
+          changed.map(({ name }) => `shop/${name}`),
+        );
       },
       remove(name) {
         services.delete(`shop/${name}`);
-        exporter.changed([`shop/${name}`]);
+        exporter.changed('services', [`shop/${name}`]);
       },
       end,
     };
@@ -143,7 +149,9 @@ withPeers(['etcd'], 'an exporter to a real etcd', () => {
       'cilium/.heartbeat',
       'cilium/cluster-config/home',
       `${SERVICES}shop/a`,
-      ...['identities', 'ip', 'nodes', 'services'].map((kind) => `cilium/synced/home/cilium/state/${kind}/v1`),
+      ...['endpointslices', 'identities', 'ip', 'nodes', 'services'].map(
+        (kind) => `cilium/synced/home/cilium/state/${kind}/v1`,
+      ),
     ]);
     expect(before.filter(({ lease }) => lease === 0n)).toEqual([]);
     // Another replica goes on with all of them, by its own lease, and takes away what has gone meanwhile.

@@ -12,6 +12,7 @@ import { type Restart, type RunningEtcd, startEtcd } from '../peers/etcd.ts';
 import { createAuthority } from '../peers/keys.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
 import { CiliumWriter } from './cilium-writer.ts';
+import { recordedBackends, recordedKeys, recordedServices, recordings } from './recorded.ts';
 import { OWN, type Reading, startReading } from './mesh-lab.ts';
 import { type Relay, startRelay } from './relay.ts';
 import { grantAsCilium } from './rights.ts';
@@ -27,6 +28,26 @@ const slice = (name: string, ...addresses: readonly string[]): RemoteSlice => ({
   endpoints: addresses.map((address) => ({ addresses: [address], conditions: { ready: true } })),
   ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
 });
+
+const WEB_PODS = ['shop/web-0', 'shop/web-2'];
+/** With endpoints that are not ready. */
+const ENDPOINTS_OF_SLICES = {
+  'shop/bare': ['10.2.1.90:8080'],
+  'shop/db': ['10.2.1.50:5432'],
+  'shop/dns': [
+    '10.2.1.70:132',
+    '10.2.1.70:5353',
+    '10.2.1.70:5353',
+    '10.2.2.70:132',
+    '10.2.2.70:5353',
+    '10.2.2.70:5353',
+  ],
+  'shop/named': ['10.2.1.91:8080'],
+  'shop/split': ['10.2.1.80:7001', '10.2.1.80:7002', '10.2.1.81:7002'],
+  'shop/web': ['10.2.1.1', '10.2.1.2', '10.2.1.3', '10.2.2.1', 'fd00:10:2:1::1'].flatMap((address) =>
+    [8080, 9090, 9100].map((port) => `${address}:${port}`),
+  ),
+};
 
 withPeers(['etcd'], 'a reader of a real etcd in which Cilium would write', () => {
   let etcd: RunningEtcd;
@@ -293,6 +314,34 @@ withPeers(['etcd'], 'a reader of a real etcd in which Cilium would write', () =>
     await writer.remove('ip', '10.9.7.0/24');
     await expect.poll(() => [whose('10.9.0.1'), whose('10.9.7.8')]).toEqual([undefined, undefined]);
     expect(source.figures().objects).toMatchObject({ nodes: 1, identities: 2, ip: 1 });
+  });
+
+  test.each(recordings)('all that Cilium has written is read: %s', async (recording) => {
+    const recorded = recordedKeys(recording);
+    for (const { key, value } of recorded) await writer.write(key, value);
+    await writer.heartbeat();
+    const reading = await read({ importsServices: true }, 'admin-c1', 'east');
+    const { sink, source } = reading;
+    await source.ready;
+    const services = recordedServices(recorded);
+    expect(sink.backends).toEqual(services.length > 0 ? recordedBackends(services) : ENDPOINTS_OF_SLICES);
+    expect(sink.names('Service')).toEqual(
+      services
+        .filter(({ shared, name }) => shared && name !== 'outside')
+        .map(({ namespace, name }) => `${namespace}/${name}`)
+        .sort(),
+    );
+    const hasStarting = sink.backends['shop/web']?.includes('10.2.1.3:8080') === true;
+    expect(sink.names('Pod')).toEqual(['shop/db-0', ...(hasStarting ? ['shop/starting'] : []), ...WEB_PODS]);
+    expect(sink.names('Node')).toEqual(['/192.168.2.1', '/192.168.2.2', '/fc00:2::1']);
+    const web0 = { id: 131_100, namespace: 'shop', pod: 'web-0', serviceAccount: 'web', node: 'n1' };
+    expect(source.whose('fd00:10:2:1::1')).toMatchObject(web0);
+    expect(source.whose('10.2.2.1')).toMatchObject({ pod: 'web-2', node: 'n2.example.com' });
+    expect(sink.kinds.get('Pod')?.get('shop/web-0')).toMatchObject({ spec: { serviceAccountName: 'web' } });
+    const { resources, config, lacks } = source.details();
+    expect(lacks !== undefined).toBe(services.length === 0);
+    expect(Object.values(resources).map(({ skipped }) => skipped)).toEqual([0, 0, 0, 0]);
+    expect([config?.id, troubleOf(reading)]).toEqual([2, undefined]);
   });
 
   test('Pods behind back ends are delivered, with their node, and no others', async () => {

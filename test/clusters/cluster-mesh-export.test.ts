@@ -40,7 +40,7 @@ interface Exporting {
 function exporting(options: { readonly clusterMeshExport?: true } = { clusterMeshExport: true }): Exporting {
   const mesh = new TestMesh({ mesh: options });
   let told: string[] = [];
-  mesh.mesh.onGlobalServices((keys) => told.push(...keys));
+  mesh.mesh.onGlobal(({ services }) => told.push(...services));
   return {
     mesh,
     changed() {
@@ -50,7 +50,7 @@ function exporting(options: { readonly clusterMeshExport?: true } = { clusterMes
     },
     exported: () =>
       Object.fromEntries(
-        Array.from(mesh.mesh.globalServices.entries(), ([key, { backends }]) => [
+        Array.from(mesh.mesh.global.services.entries(), ([key, { backends }]) => [
           key,
           backends.map(({ address }) => address).join(),
         ]),
@@ -70,6 +70,33 @@ test('only what has changed is told', () => {
   mesh.apply([service('b', { ...GLOBAL, 'service.cilium.io/shared': 'false' })]);
   expect(changed()).toEqual(['shop/a', 'shop/b']);
   expect(exported()).toEqual({ 'shop/a': '10.9.0.2' });
+});
+
+test('slices go with their Service, as they are', () => {
+  const { mesh } = exporting();
+  const told: string[] = [];
+  mesh.mesh.onGlobal(({ slices }) => told.push(...slices));
+  const names = () => Array.from(mesh.mesh.global.slices.entries(), ([key]) => key).sort();
+  const hinted = {
+    ...slice('a-1', 'a'),
+    endpoints: [{ addresses: ['10.9.0.1'], conditions: { ready: false }, hints: { forZones: [{ name: 'z1' }] } }],
+  } as KubernetesObject;
+  const copied = slice('a-east', 'a', '10.8.0.1');
+  const labels = {
+    ...copied.metadata.labels,
+    'endpointslice.kubernetes.io/managed-by': 'endpointslice-mesh-controller.cilium.io',
+    'multicluster.kubernetes.io/source-cluster': 'east',
+  };
+  mesh.apply([service('a'), service('c', {}), hinted, slice('a-2', 'a', '10.9.0.2'), slice('c-1', 'c', '10.9.0.3')]);
+  mesh.apply([{ ...copied, metadata: { ...copied.metadata, labels } }]);
+  mesh.apply([service('a'), slice('a-3', 'a', '10.8.0.1')], 'west');
+  expect(names()).toEqual(['shop/a-1', 'shop/a-2']);
+  expect(mesh.mesh.global.slices.get('shop/a-1')).toEqual(hinted);
+  told.splice(0);
+  mesh.apply([slice('a-2', 'a', '10.9.0.7')]);
+  expect(told).toEqual(['shop/a-2']);
+  mesh.apply([service('a', {})]);
+  expect([told.slice(1).sort(), names()]).toEqual([['shop/a-1', 'shop/a-2'], []]);
 });
 
 test('a namespace decides about all of its services', () => {

@@ -134,6 +134,98 @@ test('what runs at an address of another cluster is known if its Pods are', () =
   ]);
 });
 
+interface Ports {
+  readonly ports: readonly { readonly name?: string; readonly port: number; readonly protocol?: string }[];
+}
+
+/** Address and port of what each port of the Service has in the other cluster. */
+function remotePorts(
+  service: Ports & { readonly clusterIP?: string; readonly clusterIPs?: readonly string[] },
+  remote: Ports & { readonly addressType?: string; readonly addresses?: readonly string[] },
+): Record<string, string[]> {
+  const mesh = new TestMesh();
+  const { addresses = ['10.2.0.7'], ...more } = remote;
+  const spec = { clusterIP: '10.0.0.1', ...service };
+  mesh.apply([{ ...db(GLOBAL), spec } as KubernetesObject]);
+  mesh.apply([{ ...slice(addresses), ...more } as KubernetesObject], EAST);
+  const found: Record<string, string[]> = {};
+  for (const { portName, addresses: of, port } of mesh.mesh.endpoints.flatMap((each) =>
+    [...each.entries()].flatMap(([, { endpoints }]) => endpoints),
+  ))
+    (found[portName] ??= []).push(`${of.join()}:${port}`);
+  return found;
+}
+
+test.each<[string, Ports, Ports, Record<string, string[]>]>([
+  [
+    'no name here and one there',
+    { ports: [{ port: 80 }] },
+    { ports: [{ name: 'http', port: 8080 }] },
+    { '': ['10.2.0.7:8080'] },
+  ],
+  [
+    'no name here and several there',
+    { ports: [{ port: 80 }] },
+    {
+      ports: [
+        { name: 'http', port: 8080 },
+        { name: 'dns', port: 53, protocol: 'UDP' },
+        { name: 'grpc', port: 9090 },
+      ],
+    },
+    { '': ['10.2.0.7:8080', '10.2.0.7:9090'] },
+  ],
+  [
+    'names here and none there',
+    {
+      ports: [
+        { name: 'http', port: 80 },
+        { name: 'dns', port: 53, protocol: 'UDP' },
+        { name: 'grpc', port: 90 },
+      ],
+    },
+    { ports: [{ port: 8080 }] },
+    { http: ['10.2.0.7:8080'], grpc: ['10.2.0.7:8080'] },
+  ],
+  ['different names', { ports: [{ name: 'http', port: 80 }] }, { ports: [{ name: 'web', port: 8080 }] }, {}],
+  [
+    'another protocol',
+    { ports: [{ name: 'dns', port: 53, protocol: 'UDP' }] },
+    { ports: [{ name: 'dns', port: 5353, protocol: 'TCP' }] },
+    {},
+  ],
+  ['SCTP and TCP', { ports: [{ port: 80 }] }, { ports: [{ port: 80, protocol: 'SCTP' }] }, {}],
+])('ports with %s meet as in Cilium', (_, service, remote, expected) => {
+  expect(remotePorts(service, remote)).toEqual(expected);
+});
+
+test('several ports of an address may serve one without a name, each once', () => {
+  const ports = [
+    { name: 'http', port: 8080 },
+    { name: 'grpc', port: 9090 },
+  ];
+  const unnamed = { ...db(GLOBAL), spec: { clusterIP: '10.0.0.1', ports: [{ port: 9000 }] } } as KubernetesObject;
+  const copied = (name: string) => ({ ...slice(['10.2.0.7'], { name }), ports }) as KubernetesObject;
+  const mesh = meshWith([unnamed], [copied('db-1'), copied('db-2')]);
+  expect(JSON.stringify(assignmentOf(mesh)).match(/"portValue":\d+/g)).toEqual([
+    '"portValue":8080',
+    '"portValue":9090',
+  ]);
+});
+
+test.each<[string, { readonly clusterIP?: string; readonly clusterIPs?: readonly string[] }, boolean, boolean]>([
+  ['IPv4', { clusterIPs: ['10.0.0.1'] }, true, false],
+  ['IPv6', { clusterIP: 'fd00::1', clusterIPs: ['fd00::1'] }, false, true],
+  ['both', { clusterIPs: ['10.0.0.1', 'fd00::1'] }, true, true],
+  ['None', { clusterIP: 'None', ipFamilies: ['IPv6'] } as object, false, true],
+  ['None, with unknown families', { clusterIP: 'None' }, true, true],
+])('a Service with addresses of %s has endpoints of these families', (_, spec, v4, v6) => {
+  const ports = [{ name: 'tcp', port: 9000 }];
+  const of = (addressType: string, address: string) =>
+    Object.keys(remotePorts({ ports, ...spec }, { ports, addressType, addresses: [address] })).length > 0;
+  expect([of('IPv4', '10.2.0.7'), of('IPv6', 'fd00:2::7')]).toEqual([v4, v6]);
+});
+
 test('slices that Cilium copied from other clusters count as theirs, and once', () => {
   const copied = slice(['10.2.0.7', '10.2.0.9'], {
     name: 'db-east-1',

@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { printCrd } from './crd.ts';
-import { printSchemas } from './runtime-schemas.ts';
+import { printMeshSchemas, printSchemas } from './runtime-schemas.ts';
 import { fileName, readSource } from './source.ts';
 import { printSharedTypes, printTypes } from './types.ts';
 
@@ -14,6 +14,7 @@ const source = readSource(join(import.meta.dirname, 'schemas'));
 const files = new Map<string, string>([
   ['src/api/gen/shared.gen.ts', printSharedTypes(source)],
   ['src/api/gen/schemas.gen.ts', printSchemas(source)],
+  ['src/api/gen/mesh-config.gen.ts', printMeshSchemas(source)],
 ]);
 for (const kind of source.kinds) {
   const crd = printCrd(kind, source);

@@ -33,8 +33,15 @@ export interface KindSource {
   readonly definitions: Readonly<Record<string, Schema>>;
 }
 
+interface RootSource {
+  readonly roots: readonly string[];
+  readonly definitions: Readonly<Record<string, Schema>>;
+}
+
 export interface Source {
   readonly kinds: readonly KindSource[];
+  /** Definitions of what is not an object of its own. */
+  readonly roots: readonly string[];
   /** Definitions that several kinds use. */
   readonly shared: Readonly<Record<string, Schema>>;
   /** All definitions. Names are unique across kinds. */
@@ -44,17 +51,18 @@ export interface Source {
 export function readSource(directory: string): Source {
   const kinds: KindSource[] = [];
   const definitions: Record<string, Schema> = {};
-  let shared: Readonly<Record<string, Schema>> = {};
+  let [shared, roots]: [Readonly<Record<string, Schema>>, readonly string[]] = [{}, []];
   for (const file of readdirSync(directory).sort()) {
-    const content = parse(readFileSync(`${directory}/${file}`, 'utf8')) as KindSource;
-    if (content.kind === undefined) shared = content.definitions;
+    const content = parse(readFileSync(`${directory}/${file}`, 'utf8')) as KindSource | RootSource;
+    if ('roots' in content) roots = content.roots;
+    else if (content.kind === undefined) shared = content.definitions;
     else kinds.push(content);
     for (const [name, schema] of Object.entries(content.definitions)) {
       if (definitions[name] !== undefined) throw new Error(`${file}: definition ${name} exists already`);
       definitions[name] = schema;
     }
   }
-  return { kinds, shared, definitions };
+  return { kinds, roots, shared, definitions };
 }
 
 /** Name of the definition that `$ref` points to. */

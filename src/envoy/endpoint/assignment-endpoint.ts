@@ -11,6 +11,7 @@ export interface EncodedEndpoint {
   readonly portName: string;
   /** The first address. */
   readonly address: string;
+  readonly port: number;
   readonly labels: Labels;
   readonly locality: string;
   readonly cluster: string;
@@ -61,6 +62,7 @@ function factsOf(endpoint: Endpoint, plain: Uint8Array, mtls: Uint8Array): Encod
   return {
     portName,
     address,
+    port,
     labels,
     locality,
     cluster,

@@ -56,7 +56,7 @@ export interface BuiltAssignment {
 /** Without endpoints, it has only a name. */
 export function buildAssignment(input: AssignmentInput): BuiltAssignment {
   const { clusterName, policy, service, settings, topology, mtls, ignoresLabels } = input;
-  const ranks = byAffinity(selectEndpoints(input), service.affinity)
+  const ranks = byAffinity(selectEndpoints(input), service.global?.affinity)
     .map((selected) => reachable(selected, input))
     .filter((endpoints) => endpoints.length > 0);
   const endpoints = ranks.flat();

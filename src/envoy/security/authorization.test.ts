@@ -99,6 +99,7 @@ test.each<[Partial<Authorizer>, object]>([
   [{}, { httpService }],
   [{ timeout: 1_500 }, { httpService: { serverUri: { ...httpService.serverUri, timeout: '1.500s' } } }],
   [{ failOpen: true }, { httpService, failureModeAllow: true }],
+  [{ clearRouteCache: true }, { httpService, clearRouteCache: true }],
   [{ statusOnError: 503 }, { httpService, statusOnError: { code: 'ServiceUnavailable' } }],
   [{ pathPrefix: '/check' }, { httpService: { ...httpService, pathPrefix: '/check' } }],
   [{ includeRequestHeaders: names }, { httpService, allowedHeaders: ofNames }],

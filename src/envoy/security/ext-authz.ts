@@ -21,6 +21,7 @@ export function httpExtAuthz({ service }: External, enabled: MetadataMatcher): H
     transportApiVersion: 'V3',
     filterEnabledMetadata: enabled,
     ...(authorizer.failOpen ? { failureModeAllow: true } : {}),
+    ...(authorizer.clearRouteCache ? { clearRouteCache: true } : {}),
     ...(statusOnError === undefined ? {} : { statusOnError: { code: statusOnError as never } }),
     ...(body === undefined ? {} : { withRequestBody: body }),
     ...(authorizer.includeRequestHeaders.length === 0

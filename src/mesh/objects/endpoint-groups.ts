@@ -113,15 +113,25 @@ export function listeningPorts({ ports }: MeshService): number {
   return ports.filter(({ protocol }) => ['tcp', 'sniffed'].includes(protocolClass(protocol))).length;
 }
 
-/** In a network, an address serves a port once, whatever the slices say. */
+/**
+ * In a network, an address serves a port once, whatever the slices say. Of other clusters of a ClusterMesh, several ports
+ * of an address may serve one.
+ */
 function groupByPort(endpoints: readonly EncodedEndpoint[]): Map<string, readonly EncodedEndpoint[]> {
   const byPort = new Map<string, EncodedEndpoint[]>();
-  const seen = new Set<string>();
+  const seen = new Map<string, EncodedEndpoint>();
+  const remotePorts = new Set<string>();
   for (const endpoint of endpoints) {
     if (endpoint.fromSlice) {
       const identity = `${endpoint.portName}|${endpoint.address}|${endpoint.network}`;
-      if (seen.has(identity)) continue;
-      seen.add(identity);
+      const first = seen.get(identity);
+      if (first !== undefined && !(first.viaClusterMesh && endpoint.viaClusterMesh)) continue;
+      seen.set(identity, endpoint);
+      if (endpoint.viaClusterMesh) {
+        const port = `${identity}|${endpoint.port}`;
+        if (remotePorts.has(port)) continue;
+        remotePorts.add(port);
+      }
     }
     const list = byPort.get(endpoint.portName);
     if (list === undefined) byPort.set(endpoint.portName, [endpoint]);

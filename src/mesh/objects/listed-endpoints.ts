@@ -2,7 +2,7 @@ import type { Endpoints, EndpointSlice } from '../../api/core.ts';
 import { type KubernetesObject, type ObjectRef, refOf, sourceOfKey } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
-import { clusterOfSource, isClusterMesh } from '../../model/cluster-mesh.ts';
+import { clusterOfSource, type GlobalUse, isClusterMesh } from '../../model/cluster-mesh.ts';
 import type { Endpoint } from '../../model/endpoint.ts';
 import {
   type EndpointContext,
@@ -46,17 +46,17 @@ export function declareListedEndpoints(
   const persistentSessions = graph.index('services with persistent sessions', services.services, (key, service) =>
     service.persistentSession ? [key] : [],
   );
-  const globalServices = graph.index('global services', services.services, (key, { affinity }) =>
-    affinity === undefined ? [] : [key],
+  const globalServices = graph.index('global services', services.services, (key, { global }) =>
+    global === undefined ? [] : [key],
   );
   const contextOf = (
     read: Reader,
     key: string,
     service: string,
     cluster = clusterOfSource(sourceOfKey(key)),
-    viaClusterMesh = false,
+    global?: GlobalUse,
   ): EndpointContext => ({
-    ...{ cluster, viaClusterMesh },
+    ...{ cluster, global },
     persistentSession: read.group(persistentSessions, service).length > 0,
     pod: (ns, name) => read.get(workloads.pods, siblingKey(key, ns, name)),
     podAt(ns, address) {
@@ -65,7 +65,7 @@ export function declareListedEndpoints(
         .filter(({ value }) => value.ready && value.namespace === ns && value.cluster === cluster);
       // An API server knows more of a Pod than a ClusterMesh does.
       const known = pods.find((pod) => !isClusterMesh(sourceOfKey(pod.key)));
-      return (known ?? (viaClusterMesh ? pods[0] : undefined))?.value;
+      return (known ?? (global === undefined ? undefined : pods[0]))?.value;
     },
     network: (address) => networks.of(read, cluster, address),
   });
@@ -81,8 +81,9 @@ export function declareListedEndpoints(
       const service = hostOf(read, namespace, name);
       const source = sourceOfKey(key);
       const meshed = isClusterMesh(source) ? clusterOfSource(source) : copiedFrom(slice);
-      if (meshed !== undefined && read.group(globalServices, service).length === 0) return;
-      const context = contextOf(read, key, service, meshed, meshed !== undefined);
+      const global = meshed === undefined ? undefined : read.group(globalServices, service)[0]?.value.global;
+      if (meshed !== undefined && global === undefined) return;
+      const context = contextOf(read, key, service, meshed, global);
       const endpoints = reconcileEndpointSlice(slice, context);
       const origin = originOf(key, slice);
       const problems = tooMany(endpoints, origin, 'endpoints');

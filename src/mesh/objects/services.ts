@@ -91,8 +91,7 @@ export function declareServices(
       });
       if (hasMulticlusterServices(read, inputs) && isStandIn(service, source, read, importedAddresses)) return;
       if (source === clusterId) return emit(`Service/${key}`, service);
-      const remote = { ...service, remote: source };
-      emit(`Service/${key}`, isClusterMesh(source) ? { ...remote, affinity: 'none' } : remote);
+      emit(`Service/${key}`, { ...service, remote: source });
     },
   );
   const exports = declareExports(graph, inputs, serviceClaims);

@@ -1,11 +1,15 @@
 import type { Endpoints, EndpointSlice } from '../../api/core.ts';
+import { type GlobalUse, portsServedBy } from '../../model/cluster-mesh.ts';
 import type { Endpoint, Health, Workload } from '../../model/endpoint.ts';
 import type { Labels } from '../../model/labels.ts';
 
 export interface EndpointContext {
   readonly cluster: string;
-  /** The slice stands for endpoints of another cluster of a ClusterMesh, whose Pods are not here. */
-  readonly viaClusterMesh?: boolean;
+  /**
+   * The slice stands for endpoints of another cluster of a ClusterMesh, whose Pods are not here: what the Service here
+   * takes of them.
+   */
+  readonly global?: GlobalUse | undefined;
   /** The Service's sessions stick to an endpoint: endpoints that leave are drained, not dropped. */
   readonly persistentSession: boolean;
   /** The Pod that a targetRef names; undefined if there is none. */
@@ -46,20 +50,35 @@ export function copiedFrom({ metadata: { labels = {} } }: EndpointSlice): string
 export function reconcileEndpointSlice(slice: EndpointSlice, context: EndpointContext): readonly Endpoint[] {
   const found: Endpoint[] = [];
   const namespace = slice.metadata.namespace ?? '';
+  const ports = portsOf(slice, context);
   for (const entry of slice.endpoints ?? []) {
     const health = healthOf(entry.conditions ?? {}, context.persistentSession);
     for (const address of entry.addresses ?? []) {
       const workload = workloadOf(entry.targetRef, namespace, address, context);
       if (workload === 'unknown') continue;
-      for (const port of slice.ports ?? []) {
+      for (const { port, name } of ports) {
         if (found.length === mostEndpoints) return found;
         found.push({
-          ...endpointOf(address, port.port ?? 0, port.name ?? '', health, workload, context),
+          ...endpointOf(address, port, name, health, workload, context),
           ...(entry.hostname && { hostname: entry.hostname }),
         });
       }
     }
   }
+  return found;
+}
+
+/** By the names that they have in the Service. */
+function portsOf(
+  { ports, addressType }: EndpointSlice,
+  { global }: EndpointContext,
+): readonly { readonly port: number; readonly name: string }[] {
+  if (global === undefined) return (ports ?? []).map(({ name = '', port = 0 }) => ({ name, port }));
+  const found: { port: number; name: string }[] = [];
+  if (!global.families.some((family) => family === addressType)) return found;
+  for (const port of ports ?? [])
+    for (const name of portsServedBy(port, global))
+      if (found.length < mostEndpoints) found.push({ port: port.port ?? 0, name });
   return found;
 }
 
@@ -107,7 +126,7 @@ function workloadOf(
   address: string,
   context: EndpointContext,
 ): Workload | undefined | 'unknown' {
-  if (target?.kind === 'Pod' && target.name !== undefined && context.viaClusterMesh !== true)
+  if (target?.kind === 'Pod' && target.name !== undefined && context.global === undefined)
     return context.pod(target.namespace ?? namespace, target.name) ?? 'unknown';
   return context.podAt(namespace, address);
 }
@@ -120,7 +139,7 @@ function endpointOf(
   portName: string,
   health: Health,
   workload: Workload | undefined,
-  { cluster, viaClusterMesh, network }: EndpointContext,
+  { cluster, global, network }: EndpointContext,
 ): Endpoint {
   const namesNetwork = workload !== undefined && workload.inheritsNetwork !== true;
   return {
@@ -132,7 +151,7 @@ function endpointOf(
     locality: workload?.locality ?? '',
     network: (namesNetwork ? workload.network : network?.(address)) ?? '',
     cluster,
-    ...(viaClusterMesh === true && { viaClusterMesh }),
+    ...(global !== undefined && { viaClusterMesh: true }),
     identity: workload?.identity ?? '',
     tlsMode: workload?.tlsMode ?? 'disabled',
     workload: workload?.workload ?? '',

@@ -35,6 +35,11 @@ export function reconcileGlobalService(
   };
 }
 
+/** Which of its slices the other clusters are to have, as they are: those of their own they know themselves. */
+export function isGlobalSlice(slice: EndpointSlice): boolean {
+  return slice.addressType !== 'FQDN' && copiedFrom(slice) === undefined;
+}
+
 function isHeadless(labels: Readonly<Record<string, string>>, { clusterIP }: NonNullable<Service['spec']>): boolean {
   return clusterIP?.toLowerCase() === 'none' || labels['service.kubernetes.io/headless'] !== undefined;
 }
@@ -53,14 +58,15 @@ function backendsOf(slices: readonly EndpointSlice[]): readonly GlobalBackend[] 
   const found = new Map<string, GlobalBackend>();
   let endpoints = 0;
   for (const slice of slices) {
-    if (copiedFrom(slice) !== undefined) continue;
+    if (!isGlobalSlice(slice)) continue;
     const ports = byName(
       (slice.ports ?? []).flatMap(({ name = '', port, protocol = 'TCP' }) =>
         port === undefined ? [] : [{ name, port, protocol }],
       ),
     );
-    for (const { addresses, hostname, zone, conditions = {} } of slice.endpoints ?? []) {
+    for (const { addresses, hostname, zone, hints, conditions = {} } of slice.endpoints ?? []) {
       if (!isUsed(conditions)) continue;
+      const forZones = (hints?.forZones ?? []).map(({ name }) => name);
       for (const address of addresses.filter(isAddress).map(canonicalAddress)) {
         const former = found.get(address);
         const all = former === undefined ? ports : byName([...former.ports, ...ports]);
@@ -68,6 +74,7 @@ function backendsOf(slices: readonly EndpointSlice[]): readonly GlobalBackend[] 
           address,
           ...(hostname && { hostname }),
           ...(zone && { zone }),
+          ...(forZones.length > 0 && { forZones }),
           ...former,
           ports: all,
         });

@@ -1,7 +1,7 @@
 import type { Namespace, Service } from '../../api/core.ts';
 import { refOf } from '../../api/object.ts';
 import { spiffeId } from '../../identity/spiffe.ts';
-import { affinityOf } from '../../model/cluster-mesh.ts';
+import { type Affinity, affinityOf, type GlobalUse, isClusterMesh } from '../../model/cluster-mesh.ts';
 import type { MeshService, Resolution, ServicePort } from '../../model/service.ts';
 import { settleExportTo } from '../export-to.ts';
 import { servicePortProtocol } from '../protocol.ts';
@@ -23,7 +23,8 @@ export function reconcileService(object: Service, context: ServiceContext): Mesh
   const { name, namespace = '' } = object.metadata;
   const annotations = object.metadata.annotations ?? {};
   const spec = object.spec ?? {};
-  const affinity = affinityOf(annotations);
+  // What other clusters of a ClusterMesh tell of is global there.
+  const affinity = isClusterMesh(context.source) ? 'none' : affinityOf(annotations);
   const distribution = trafficDistribution(
     spec.trafficDistribution ??
       annotations['networking.istio.io/traffic-distribution'] ??
@@ -53,7 +54,7 @@ export function reconcileService(object: Service, context: ServiceContext): Mesh
       ),
     ],
     ...(distribution === undefined ? {} : { trafficDistribution: distribution }),
-    ...(affinity === undefined ? {} : { affinity }),
+    ...(affinity === undefined ? {} : { global: globalUse(affinity, spec) }),
     nodeLocal: spec.internalTrafficPolicy === 'Local',
     aliases: [],
     raceConnect: false,
@@ -89,6 +90,16 @@ function resolutionOf(spec: NonNullable<Service['spec']>): Resolution {
 function addressesOf({ clusterIP = '', clusterIPs = [] }: NonNullable<Service['spec']>): readonly string[] {
   const addresses = (clusterIPs.length > 1 ? clusterIPs : [clusterIP]).filter(isAddress).map(canonicalAddress);
   return isAddress(clusterIP) && addresses.length > 0 ? addresses : ['0.0.0.0'];
+}
+
+function globalUse(affinity: Affinity, spec: NonNullable<Service['spec']>): GlobalUse {
+  const addresses = addressesOf(spec).filter((address) => address !== '0.0.0.0');
+  const families = addresses.map((address) => (address.includes(':') ? 'IPv6' : 'IPv4'));
+  return {
+    affinity,
+    families: families.length > 0 ? families : (spec.ipFamilies ?? ['IPv4', 'IPv6']),
+    ports: (spec.ports ?? []).slice(0, mostPorts).map(({ name = '', protocol = 'TCP' }) => ({ name, protocol })),
+  };
 }
 
 /** A comma-separated annotation. */

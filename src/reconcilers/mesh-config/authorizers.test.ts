@@ -16,6 +16,7 @@ test('all parts, and what Istio takes for granted', () => {
     http({
       timeout: '1s',
       failOpen: true,
+      clearRouteCache: true,
       statusOnError: '503',
       pathPrefix: '/check',
       includeHeadersInCheck: ['x-a'],
@@ -28,13 +29,14 @@ test('all parts, and what Istio takes for granted', () => {
     { name: 'b', envoyExtAuthzGrpc: { service: 'ns/authz.shop', port: 65535 } },
     { name: 'tracer', zipkin: {} },
   );
-  expect(problems).toEqual([]);
+  expect(problems).toMatchObject([{ field: 'extensionProviders[2].zipkin', reason: 'UnsupportedField' }]);
   expect(authorizers).toMatchObject([
     {
       name: 'a',
       protocol: 'http',
       timeout: 1_000,
       failOpen: true,
+      clearRouteCache: true,
       statusOnError: 503,
       includeRequestHeaders: ['x-a'],
       additionalHeaders: [

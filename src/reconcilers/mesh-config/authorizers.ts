@@ -48,6 +48,7 @@ function readAuthorizer(name: string, protocol: Authorizer['protocol'], field: F
     port: port.integer(1, 65_535) ?? 0,
     timeout: timeout ?? TIMEOUT,
     failOpen: field.get('failOpen').boolean() ?? false,
+    ...(field.get('clearRouteCache').boolean() === true && { clearRouteCache: true }),
     statusOnError: readStatus(field.get('statusOnError')),
     pathPrefix: isHttp ? readPathPrefix(field.get('pathPrefix')) : '',
     includeRequestBody: readBody(field.get('includeRequestBodyInCheck').expectObject()),

@@ -177,15 +177,36 @@ test.each(['tlsDefaults: {cipherSuites: [NEWER]}', 'tlsDefaults: {ecdhCurves: [N
   },
 );
 
-test('a field that nothing acts on is said once; fields for the agent and the injector are not ours', () => {
+test('a field that nothing acts on is said once, with what happens instead, and what it may have been meant to be', () => {
   const { problems } = reconcileMeshConfig(`
     ingressService: x
     extensionProviders: []
     defaultConfig: {discoveryAddress: x, gatewayTopology: {forwardClientCertDetails: SANITIZE}}
     meshMTLS: {ecdhCurves: [P-256]}
     enableEnvoyAccessLogService: true
+    defaultProviders: {metrics: [prometheus], tracing: []}
+    outboundTrafficPolice: {mode: REGISTRY_ONLY}
+    localityLbSetting: {failover: [{form: a}]}
+    configSources: [{address: "xds://a"}, {address: "xds://b"}]
   `);
-  expect(problems.map(({ field }) => field).sort()).toEqual(['enableEnvoyAccessLogService', 'meshMTLS.ecdhCurves']);
+  expect(problems.map(({ field, reason }) => `${reason} ${field}`).sort()).toEqual([
+    'Ineffective localityLbSetting.failover[0].form',
+    'Ineffective outboundTrafficPolice',
+    'Invalid meshMTLS.ecdhCurves',
+    'UnsupportedField configSources',
+    'UnsupportedField defaultProviders.metrics',
+    'UnsupportedField enableEnvoyAccessLogService',
+    'UnsupportedField ingressService',
+  ]);
+  const messageOf = (wanted: string) => problems.find(({ field }) => field === wanted)?.message;
+  expect(messageOf('outboundTrafficPolice')).toMatch(/Did you mean outboundTrafficPolicy\?$/);
+  expect(messageOf('ingressService')).toMatch(/no effect\. Ingress objects are not read\. Use Gateways/);
+});
+
+test('however many fields are unknown, they make no mesh config invalid, and the first are said', () => {
+  const unknown = Array.from({ length: 5_000 }, (_, i) => `conectTimeout${i}: 1s`).join('\n');
+  expect(isValidMeshConfig(unknown)).toBe(true);
+  expect(reconcileMeshConfig(unknown).problems).toHaveLength(20);
 });
 
 test('a variable that chooses the code of proxies is said', () => {

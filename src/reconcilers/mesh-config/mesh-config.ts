@@ -21,7 +21,7 @@ import { readDiscoverySelectors } from './discovery-selectors.ts';
 import { readGatewayTopology } from './gateway-topology.ts';
 import { cipherListProblem, cipherProblem, curveProblem } from '../gateway/ciphers.ts';
 import { type FormatProblem, problemOfFormat } from '../virtual-service/header-format.ts';
-import { reportUnknownMeshFields } from './fields.ts';
+import { reportIneffective, reportVariables } from './fields.ts';
 import { readDocument } from '../../yaml/document.ts';
 
 export interface MeshConfigProblem extends Pick<Problem, 'reason' | 'message'> {
@@ -45,7 +45,8 @@ export function reconcileMeshConfig(
 ): { readonly config: MeshConfig; readonly problems: readonly MeshConfigProblem[] } {
   const findings = new Findings(configMap(rootNamespace));
   const mesh = new Field(readMeshText(yaml, findings), '', findings).expectObject();
-  reportUnknownMeshFields(mesh, findings);
+  reportIneffective(mesh, 'MeshConfig');
+  reportVariables(findings, mesh.get('defaultConfig').get('proxyMetadata'));
   const identity = {
     rootNamespace: mesh.get('rootNamespace').string() || rootNamespace,
     trustDomain: mesh.get('trustDomain').string() || 'cluster.local',

@@ -29,7 +29,7 @@ networks:
         at: { kind: 'service', host: 'gw.istio-system.svc.cluster.local', clusters: ['c1'] },
       },
     ],
-    problems: [],
+    problems: ['UnsupportedField networks.one.gateways[1].locality'],
   });
 });
 
@@ -37,7 +37,7 @@ test.each([
   ['{', 'Invalid '],
   ['networks: []', 'Invalid networks'],
   ['network: {}', 'Ineffective network'],
-  ['networks: { a: { gatways: [] } }', 'Ineffective networks["a"].gatways'],
+  ['networks: { a: { gatways: [] } }', 'Ineffective networks.a.gatways'],
   ['networks: { a: { endpoints: [{}] } }', 'Invalid networks["a"].endpoints[0]'],
   ['networks: { a: { endpoints: [{ fromCidr: 10.0.0.0/33 }] } }', 'Invalid networks["a"].endpoints[0].fromCidr'],
   [

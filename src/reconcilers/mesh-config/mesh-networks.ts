@@ -5,6 +5,7 @@ import { canonicalHost, isHostName, isWildcard } from '../../model/host.ts';
 import type { ConfiguredGateway, MeshNetworks } from '../../model/mesh-networks.ts';
 import { networkGatewayPort } from '../../model/network.ts';
 import { Field, Findings } from '../field.ts';
+import { reportIneffective } from './fields.ts';
 import { type MeshConfigProblem, configMap, readMeshText } from './mesh-config.ts';
 
 /** Each endpoint looks up a range per distinct length of a prefix, and ranges are compared with each other. */
@@ -21,7 +22,7 @@ export function reconcileMeshNetworks(
 ): { readonly networks: MeshNetworks; readonly problems: readonly MeshConfigProblem[] } {
   const findings = new Findings(configMap(rootNamespace));
   const top = new Field(readMeshText(yaml, findings), '', findings).expectObject();
-  reportOthers(top, ['networks']);
+  reportIneffective(top, 'MeshNetworks');
   const registries = new Map<string, string>();
   const ranges = new Map<string, string>();
   const gateways: ConfiguredGateway[] = [];
@@ -30,14 +31,11 @@ export function reconcileMeshNetworks(
   for (const [network, field] of networks.slice(0, mostNetworks)) {
     if (network === '') field.invalid('has no name.');
     field.expectObject();
-    reportOthers(field, ['endpoints', 'gateways']);
     const clusters: string[] = [];
     for (const endpoint of field.get('endpoints').objects()) {
-      reportOthers(endpoint, ['fromRegistry', 'fromCidr']);
       readEndpoint(endpoint, network, { clusters, registries, ranges });
     }
     for (const gateway of field.get('gateways').objects()) {
-      reportOthers(gateway, ['registryServiceName', 'address', 'port', 'locality']);
       const found = readGateway(gateway, network, clusters);
       if (found !== undefined) gateways.push(found);
     }
@@ -108,13 +106,6 @@ function readGateway(gateway: Field, network: string, clusters: readonly string[
   if (isHostName(at) && !isWildcard(at)) return { network, port, at: { kind: 'address', address: canonicalHost(at) } };
   address.invalid(`${quote(at)} is neither an IP address nor a DNS name.`);
   return undefined;
-}
-
-function reportOthers(field: Field, known: readonly string[]): void {
-  if (!field.isSet) return;
-  for (const [name] of field.entries())
-    if (!known.includes(name))
-      field.findings.report(field.get(name).path, 'Ineffective', 'Networks have no such field; it has no effect.');
 }
 
 /** The longest prefix counts. That is what most mean, but not all. */
