@@ -150,7 +150,7 @@ export class Delivery implements Watcher {
     }
     awaitAsked(subscription, this.#view, owedAll, this.#context);
     this.#hear(subscription);
-    this.#refused.charge(this.#subscriptions);
+    if (this.#refused.isUsed || subscription.ledger.refusals !== undefined) this.#refused.charge(this.#subscriptions);
     this.#settle();
     if (this.owes) this.#events.wake();
   }

@@ -1,6 +1,7 @@
 import { type Difference, Differences } from './differences.ts';
 import { Earlier } from './earlier.ts';
 import { type Changes, List, type News, type Root } from './forest.ts';
+import { common } from './names.ts';
 import type { Served } from './served.ts';
 import { findIn, type HoldersByName, type Sight, type Viewpoint, type WorldView } from './world.ts';
 
@@ -79,24 +80,22 @@ export class RootUpdate extends Differences {
   }
 }
 
-function hasSome({ lists }: Root, changes: Changes, holdersByName: HoldersByName): boolean {
+function hasSome(root: Root, changes: Changes, holdersByName: HoldersByName): boolean {
   for (const [typeUrl, names] of changes) {
     const holdersOfType = holdersByName.get(typeUrl);
     if (holdersOfType === undefined) continue;
     for (const name of names.keys()) {
       const holders = holdersOfType.get(name);
-      if (holders !== undefined && isOneOf(holders, lists)) return true;
+      if (holders !== undefined && isBelow(root, holders)) return true;
     }
   }
   return false;
 }
 
-function isOneOf(holders: List | ReadonlySet<List>, lists: ReadonlyMap<List, unknown>): boolean {
-  if (holders instanceof List) return lists.has(holders);
-  if (holders.size <= lists.size) {
-    for (const list of holders) if (lists.has(list)) return true;
-  } else for (const list of lists.keys()) if (holders.has(list)) return true;
-  return false;
+/** Whether one of the lists is below a root. Asked for each proxy, of lists that they share: those are at hand. */
+function isBelow(root: Root, lists: List | ReadonlySet<List>): boolean {
+  if (lists instanceof List) return lists.roots.has(root);
+  return !common(lists, root.lists).next().done;
 }
 
 function compareNames(

@@ -26,7 +26,8 @@ const MOST_KEPT = 2;
 export class Deframer {
   /** No message may be longer; read when a message begins. */
   maxLength: number;
-  readonly #prefix = Buffer.allocUnsafeSlow(PREFIX);
+  /** What has arrived of one; made when one arrives in pieces. */
+  #prefix: Buffer | undefined;
   #prefixLength = 0;
   #length = 0;
   /** The bytes that have arrived of the message that is being received. */
@@ -72,6 +73,7 @@ export class Deframer {
   next(): Buffer | undefined {
     if (this.#pieces !== undefined) return this.#goOn(this.#pieces);
     const chunk = this.#chunk;
+    if (chunk.length === 0) return undefined;
     if (this.#prefixLength === 0 && chunk.length >= PREFIX) {
       this.#readPrefix(chunk);
       const end = PREFIX + this.#length;
@@ -82,6 +84,7 @@ export class Deframer {
       this.#chunk = chunk.subarray(PREFIX);
     } else {
       const taken = Math.min(PREFIX - this.#prefixLength, chunk.length);
+      this.#prefix ??= Buffer.allocUnsafeSlow(PREFIX);
       chunk.copy(this.#prefix, this.#prefixLength, 0, taken);
       this.#prefixLength += taken;
       this.#chunk = chunk.subarray(taken);
