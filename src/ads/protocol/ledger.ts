@@ -29,11 +29,18 @@ export class CommonMarks implements Marks {
   /** What was computed since the publication that this follows from. */
   readonly #work: SharedWork;
 
-  constructor({ pending, kept, asked }: Marks, work: SharedWork) {
+  private constructor({ pending, kept, asked }: Marks, work: SharedWork) {
     this.pending = pending;
     this.kept = kept;
     this.asked = asked;
     this.#work = work;
+  }
+
+  /** @param mark marks it for a client of which nothing is known. */
+  static of(mark: (ledger: Ledger) => void, work: SharedWork): CommonMarks {
+    const ledger = new Ledger();
+    mark(ledger);
+    return new CommonMarks(ledger.marks!, work);
   }
 
   isOf(work: SharedWork): boolean {

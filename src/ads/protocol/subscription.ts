@@ -28,6 +28,8 @@ export interface SubscriptionContext extends InterestContext {
 /** State of the world: un-ACKed responses to a type whose answers are held back; one more each time a wait ends. */
 const MAX_HELD_BACK = 3;
 
+const [GUARDED, FREE] = [{}, {}];
+
 /**
  * What one stream asked for of one type, and what it is still owed: the same machine for state of the world and delta,
  * wildcards and names. A name that is neither owed nor on its way is current at the client, so the steady state is
@@ -227,7 +229,8 @@ export class Subscription {
     const names = differences.of(this.type.typeUrl);
     if (names.size === 0) return;
     const wanted = this.ledger.isClean && !this.#all ? this.interest.only : undefined;
-    this.ledger.share(wanted && differences.commonMarks(this.type, wanted, () => this.#commonMarks(names)));
+    const make = (): CommonMarks => CommonMarks.of((ledger) => this.#markIn(ledger, names), this.context.shared());
+    this.ledger.share(wanted && differences.commonMarks(this.type, wanted, this.guarded, make));
     if (wanted !== undefined || (this.#owesBlindly && this.ledger.kept === undefined)) return;
     if (this.#all || names.size < this.context.shared().many) {
       for (const [name, { was, now }] of names) if (this.interest.has(name)) this.#mark(name, was, now === undefined);
@@ -239,12 +242,6 @@ export class Subscription {
   #markIn(ledger: Ledger, names: ReadonlyMap<string, Difference>): void {
     for (const [name, { was, now }] of names)
       if (this.interest.has(name)) ledger.mark(name, was, now === undefined && this.#keeps(name));
-  }
-
-  #commonMarks(names: ReadonlyMap<string, Difference>): CommonMarks {
-    const ledger = new Ledger();
-    this.#markIn(ledger, names);
-    return new CommonMarks(ledger.marks!, this.context.shared());
   }
 
   /** What belongs to the resources just sent is owed again: a client warms these, and need not ask. */
@@ -280,7 +277,9 @@ export class Subscription {
       change(ledger);
       return ledger.marks!;
     };
-    this.ledger.take(known.of([this.type, ...this.interest.key, pending, kept, asked, ...from], work));
+    this.ledger.take(
+      known.of([this.type, this.guarded ? GUARDED : FREE, ...this.interest.key, pending, kept, asked, ...from], work),
+    );
   }
 
   /** Nothing that the client uses needs these names, which left the world: they may go. */
