@@ -1,6 +1,5 @@
 import { GONE, type NewRefusal, Refusals } from './refusals.ts';
 import type { Sent } from './sent.ts';
-import type { SharedWork } from '../store/shared-work.ts';
 import { type Held, type Names, Served, versionOf } from '../store/served.ts';
 
 /** Names with what a client holds of them. */
@@ -27,9 +26,9 @@ export class CommonMarks implements Marks {
   /** Which assignments lose their last ready endpoint, or bring the first one. */
   readiness: Readonly<Record<'emptied' | 'filled', ReadonlySet<string>>> | undefined;
   /** What was computed since the publication that this follows from. */
-  readonly #work: SharedWork;
+  readonly #work: object;
 
-  private constructor({ pending, kept, asked }: Marks, work: SharedWork) {
+  private constructor({ pending, kept, asked }: Marks, work: object) {
     this.pending = pending;
     this.kept = kept;
     this.asked = asked;
@@ -37,13 +36,13 @@ export class CommonMarks implements Marks {
   }
 
   /** @param mark marks it for a client of which nothing is known. */
-  static of(mark: (ledger: Ledger) => void, work: SharedWork): CommonMarks {
+  static of(mark: (ledger: Ledger) => void, work: object): CommonMarks {
     const ledger = new Ledger();
     mark(ledger);
     return new CommonMarks(ledger.marks!, work);
   }
 
-  isOf(work: SharedWork): boolean {
+  isOf(work: object): boolean {
     return this.#work === work;
   }
 }
@@ -106,7 +105,7 @@ export class Ledger {
   }
 
   /** What was taken over from others last, if it is still all that is known, and nothing has been published since. */
-  commonIn(work: SharedWork): CommonMarks | undefined {
+  commonIn(work: object): CommonMarks | undefined {
     const common = this.#common;
     if (common?.isOf(work) !== true || this.#refuses) return undefined;
     const isSame =

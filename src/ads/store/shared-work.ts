@@ -5,7 +5,7 @@ import type { Move } from './move.ts';
 import type { Concern, Rollout } from '../rollouts/rollout.ts';
 import type { Sent } from '../protocol/sent.ts';
 import type { ServedIndex } from './served-index.ts';
-import type { Update } from './update.ts';
+import type { RootUpdate, Update } from './update.ts';
 
 /** From this many names on, it pays to look for another stream that needs the same. */
 const MANY = 64;
@@ -21,6 +21,8 @@ export class SharedWork {
   readonly moves = new Alike<Move>();
   /** Of one world, since some publications. */
   readonly updates = new Alike<Update>();
+  /** The same below one root, for all who see it alike: since some news, the first of it and the last. */
+  readonly rootUpdates = new Alike<RootUpdate>();
   /** What there is for clients with the same subscription. Some 300 KB for 10,000 names each. */
   readonly indexes = new Alike<ServedIndex>(MAX_INDEXES);
   /** Responses to clients that are owed the same, and what they are owed afterwards. */

@@ -36,26 +36,12 @@ export class RootUpdate extends Differences {
   readonly #holders: HoldersByName;
 
   /** @param news of the root alone, oldest first, up to now. */
-  constructor(root: Root, news: readonly News[], viewpoint: Viewpoint, holders: HoldersByName) {
+  constructor(news: readonly News[], viewpoint: Viewpoint, holders: HoldersByName) {
     super();
-    this.#root = root;
+    this.#root = news[0]!.root;
     this.#news = [...news];
     this.#viewpoint = viewpoint;
     this.#holders = holders;
-  }
-
-  /** Undefined: there is news of several roots, or some name is below several. */
-  static of(world: WorldView, news: readonly News[], holders: HoldersByName): RootUpdate | undefined {
-    const first = news[0]!;
-    const last = news[news.length - 1]!;
-    const { root } = last;
-    for (const each of news) if (each.root !== root) return undefined;
-    const { viewpoint } = world;
-    let updates = last.updates.get(viewpoint);
-    if (updates === undefined) last.updates.set(viewpoint, (updates = new Map<News, RootUpdate>()));
-    let update = updates.get(first);
-    if (update === undefined) updates.set(first, (update = new RootUpdate(root, news, viewpoint, holders)));
-    return update.#isAllIn(world) ? update : undefined;
   }
 
   protected compare(typeUrl: string): ReadonlyMap<string, Difference> {
@@ -71,13 +57,19 @@ export class RootUpdate extends Differences {
   }
 
   /** No other root of the world has one of the names. If one had it before, it would have news of that. */
-  #isAllIn({ roots }: WorldView): boolean {
+  isAllIn({ roots }: WorldView): boolean {
     for (const root of roots) {
       if (root === this.#root) continue;
       for (const { changes } of this.#news) if (hasSome(root, changes, this.#holders)) return false;
     }
     return true;
   }
+}
+
+export function isOfOneRoot(news: readonly News[]): boolean {
+  const { root } = news[0]!;
+  for (const each of news) if (each.root !== root) return false;
+  return true;
 }
 
 function hasSome(root: Root, changes: Changes, holdersByName: HoldersByName): boolean {

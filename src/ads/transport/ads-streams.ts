@@ -120,7 +120,7 @@ export class AdsStreams {
     this.#unknownTypes = new UnknownTypes(options.log);
     this.#stats = new AdsStats(options.types);
     this.#arrivals = new Arrivals({ ...ADS_LIMITS, ...options.limits }.maxStreams);
-    this.#clients = new Clients(options.types, (stream) => this.#wake(stream));
+    this.#clients = new Clients(options.types);
     this.#convergence = new Convergence((ms) => options.events.converged?.(ms));
   }
 

@@ -1,6 +1,6 @@
+import type { Delivery } from '../protocol/delivery.ts';
 import type { Sent } from '../protocol/sent.ts';
 import type { ResourceType, ResourceTypes } from '../types.ts';
-import type { AdsStream } from './stream.ts';
 
 /** A response with what other resources belong to. */
 interface Followed {
@@ -8,26 +8,34 @@ interface Followed {
   readonly sent: Sent;
 }
 
+/** A stream, as its siblings see it. */
+interface Sibling {
+  readonly connection: string;
+  readonly proxy: { readonly nodeId: string } | undefined;
+  readonly delivery: Delivery | undefined;
+  siblings: Siblings | undefined;
+  /** Something is owed. */
+  wake(): void;
+}
+
 /** Clients with a stream, each on one connection. */
 export class Clients {
   /** Type URLs that another type is behind. */
   readonly #followed: ReadonlySet<string>;
-  readonly #wake: (stream: AdsStream) => void;
-  readonly #only = new Map<string, AdsStream>();
+  readonly #only = new Map<string, Sibling>();
 
-  constructor(types: ResourceTypes, wake: (stream: AdsStream) => void) {
+  constructor(types: ResourceTypes) {
     this.#followed = new Set(types.flatMap(({ behind }) => behind ?? []));
-    this.#wake = wake;
   }
 
-  opened(stream: AdsStream): void {
+  opened(stream: Sibling): void {
     const key = clientOf(stream);
     const other = this.#only.get(key);
     if (other === undefined) this.#only.set(key, stream);
-    else (other.siblings ?? new Siblings(this.#followed, this.#wake).add(other)).add(stream);
+    else (other.siblings ?? new Siblings(this.#followed).add(other)).add(stream);
   }
 
-  closed(stream: AdsStream): void {
+  closed(stream: Sibling): void {
     stream.siblings?.delete(stream);
     const key = clientOf(stream);
     if (this.#only.get(key) !== stream) return;
@@ -45,42 +53,40 @@ export class Clients {
  */
 export class Siblings {
   readonly #followed: ReadonlySet<string>;
-  readonly #wake: (stream: AdsStream) => void;
   /** With what each was sent that the others have not been told of. */
-  readonly #streams = new Map<AdsStream, Followed[]>();
+  readonly #streams = new Map<Sibling, Followed[]>();
 
-  constructor(followed: ReadonlySet<string>, wake: (stream: AdsStream) => void) {
+  constructor(followed: ReadonlySet<string>) {
     this.#followed = followed;
-    this.#wake = wake;
   }
 
-  get streams(): Iterable<AdsStream> {
+  get streams(): Iterable<Sibling> {
     return this.#streams.keys();
   }
 
-  add(stream: AdsStream): this {
+  add(stream: Sibling): this {
     stream.siblings = this;
     this.#streams.set(stream, []);
     return this;
   }
 
-  delete(stream: AdsStream): void {
+  delete(stream: Sibling): void {
     this.#streams.delete(stream);
   }
 
-  sent(stream: AdsStream, { typeUrl }: ResourceType, sent: Sent): void {
+  sent(stream: Sibling, { typeUrl }: ResourceType, sent: Sent): void {
     if (this.#streams.size > 1 && this.#followed.has(typeUrl)) this.#streams.get(stream)?.push({ typeUrl, sent });
   }
 
   /** The connection has taken all that was sent. */
-  written(stream: AdsStream): void {
+  written(stream: Sibling): void {
     const sent = this.#streams.get(stream)?.splice(0) ?? [];
     if (sent.length === 0) return;
     for (const sibling of this.#streams.keys()) if (sibling !== stream) this.#follow(sibling, sent);
   }
 
   /** A stream asks for a type for the first time: others may have been sent what that type is behind. */
-  asked(stream: AdsStream, { behind }: ResourceType): void {
+  asked(stream: Sibling, { behind }: ResourceType): void {
     if (behind === undefined) return;
     for (const sibling of this.#streams.keys()) {
       if (sibling === stream) continue;
@@ -89,7 +95,7 @@ export class Siblings {
     }
   }
 
-  #follow(stream: AdsStream, followed: readonly Followed[]): void {
+  #follow(stream: Sibling, followed: readonly Followed[]): void {
     const { delivery } = stream;
     if (delivery === undefined) return;
     for (const { typeUrl, sent } of followed) {
@@ -97,8 +103,8 @@ export class Siblings {
       const isAsked = delivery.subscriptions.some((each) => each?.type.typeUrl === typeUrl);
       if (!isAsked) delivery.follow(typeUrl, sent);
     }
-    if (delivery.owes) this.#wake(stream);
+    if (delivery.owes) stream.wake();
   }
 }
 
-const clientOf = ({ connection, proxy }: AdsStream): string => `${connection} ${proxy?.nodeId ?? ''}`;
+const clientOf = ({ connection, proxy }: Sibling): string => `${connection} ${proxy?.nodeId ?? ''}`;

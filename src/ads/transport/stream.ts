@@ -177,6 +177,11 @@ export class AdsStream {
     this.history.refused(typeUrl, message, subscription?.inFlight.sentNonce ?? 0);
   }
 
+  /** Something is owed to it. */
+  wake(): void {
+    this.#host.wake(this);
+  }
+
   /** Its turn: handles the waiting request, and writes what is owed unless an earlier write is still under way. */
   serve(now = this.#host.now()): void {
     const { delivery } = this;
