@@ -8,7 +8,7 @@ SHELL := /bin/bash
 INSTALLED := node_modules/.installed
 FAST := src/ads/ src/api/ src/cache/ src/cli/ src/envoy/ src/model/ src/reconcilers/ src/settle/ src/status/ src/yaml/
 
-.PHONY: help run cluster test test-fast properties check golden gen bench work soak peers image
+.PHONY: help run cluster test test-node test-long test-fast properties check golden gen bench slowest work soak peers image
 .PHONY: check-types check-lint check-format check-imports check-unused check-generated check-chart
 
 help: ## show the targets
@@ -22,20 +22,29 @@ cluster: $(INSTALLED) ## a real Kubernetes of one node with Fairlead and the boo
 	@$(if $(DOWN),,node test/peers/build.ts)
 	@exec node tools/cluster/cluster.ts $(if $(DOWN),--down)
 
-test: $(INSTALLED) peers ## all tests; what cannot run here is named as skipped
-	@mkdir -p .cache && rm -f .cache/tests.json
-	@status=0; \
-	vitest run --reporter=default --reporter=json --outputFile.json=.cache/tests.json || status=1; \
-	node tools/test-summary.ts .cache/tests.json || status=1; \
+# Runs the tests of these projects of vitest.config.ts; names what was skipped, and counts.
+run_tests = mkdir -p .cache && rm -f .cache/$@.json; \
+	status=0; \
+	vitest run $(1:%=--project=%) --reporter=default --reporter=json --outputFile.json=.cache/$@.json || status=1; \
+	node tools/test-summary.ts .cache/$@.json || status=1; \
 	exit $$status
 
-test-fast: $(INSTALLED) ## the quick part of the tests: translation and protocol, without the golden answers
-	@PROPERTY_RUNS=10 vitest run --project='in process' --no-isolate $(FAST)
+test: $(INSTALLED) peers ## all tests but those of the next two targets; what cannot run here is named as skipped
+	@$(call run_tests,waiting computing)
 
-properties: $(INSTALLED) ## the property tests over other histories than make test, and more of them; FAIRLEAD_SEED, PROPERTY_RUNS
-	@export FAIRLEAD_SEED=$${FAIRLEAD_SEED:-$$RANDOM} PROPERTY_RUNS=$${PROPERTY_RUNS:-5000}; \
-	echo "FAIRLEAD_SEED=$$FAIRLEAD_SEED PROPERTY_RUNS=$$PROPERTY_RUNS"; \
-	vitest run --testTimeout=3600000 $$(grep -lE 'fc\.(assert|sample)\(' -r src test --include='*.test.ts')
+test-node: $(INSTALLED) peers ## tests on a real Kubernetes of one node (root on Linux)
+	@$(call run_tests,on-a-node)
+
+test-long: $(INSTALLED) peers ## one short turn of what make soak and make bench run, and other long tests
+	@$(call run_tests,long)
+
+test-fast: $(INSTALLED) ## the quick part of the tests: translation and protocol, without the golden answers
+	@PROPERTY_SHARE=0.03 vitest run --project=computing --no-isolate $(FAST)
+
+properties: $(INSTALLED) ## the property tests over other histories than make test, and four times as many; FAIRLEAD_SEED, PROPERTY_SHARE
+	@export FAIRLEAD_SEED=$${FAIRLEAD_SEED:-$$RANDOM} PROPERTY_SHARE=$${PROPERTY_SHARE:-1}; \
+	echo "FAIRLEAD_SEED=$$FAIRLEAD_SEED PROPERTY_SHARE=$$PROPERTY_SHARE"; \
+	vitest run --testTimeout=3600000 $$(grep -lE 'fc\.(assert|sample)\(|\bruns\(' -r src test --include='*.test.ts')
 
 # The fast part: what can be said without running anything.
 check: check-types check-lint check-format check-imports check-unused check-generated check-chart ## types, lint, format, import rules, unused code, generated files, chart
@@ -80,10 +89,13 @@ gen: $(INSTALLED) ## write generated files again: crds/ and types from tools/api
 bench: $(INSTALLED) ## the benchmarks, figures as in docs/performance.md
 	@for file in bench/*.ts; do if grep -q "$$file" "$$file"; then echo "--- $$file"; node --expose-gc "$$file"; fi; done
 
+slowest: $(INSTALLED) ## write the slowest files of the last make test into CONTRIBUTING.md
+	@node tools/slowest-tests.ts
+
 work: $(INSTALLED) ## record what changes cost in work (bench/work.json), if more is meant; a test compares
 	node bench/work.ts --write
 
-soak: $(INSTALLED) peers ## half an hour of every attack at once (SECONDS_OF_SOAK, SEED), 1,000 changes under load (CHANGES, FAIRLEAD_SEED), half an hour of faults (FAULT_ROUNDS)
+soak: $(INSTALLED) peers test-long ## half an hour of every attack at once (SECONDS_OF_SOAK, SEED), 1,000 changes under load (CHANGES, FAIRLEAD_SEED), half an hour of faults (FAULT_ROUNDS)
 	node test/soak/main.ts
 	node test/hitless/main.ts
 	node test/faults/main.ts

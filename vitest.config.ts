@@ -1,13 +1,18 @@
 import { globSync, readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 
-/** Suites that start real programs, and wait for these more than they compute: after the others. */
-const withPrograms = globSync('{src,test}/**/*.test.ts').filter((file) =>
-  /\b(withPeers|startProcess)\(/.test(readFileSync(file, 'utf8')),
-);
-
 const NODE = 'test/node/*.test.ts';
-const SOAK = 'test/soak/soak.test.ts';
+const LONG = '**/*.long.test.ts';
+const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts'];
+
+/**
+ * Suites that wait more than they compute, for real programs or as clients of a whole Fairlead: more of them run at once
+ * than there are cores.
+ */
+const waiting = globSync(ALL, { exclude: [NODE, LONG] }).filter(
+  (file) =>
+    /^test\/(conformance|features)\//.test(file) || /\b(withPeers|startProcess)\(/.test(readFileSync(file, 'utf8')),
+);
 
 export default defineConfig({
   test: {
@@ -20,29 +25,35 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: 'in process',
-          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: [...withPrograms, NODE, SOAK],
-          maxWorkers: 2,
+          name: 'waiting',
+          include: waiting,
+          globalSetup: ['test/peers/lent-api-servers.ts'],
+          maxWorkers: 5,
           sequence: { groupOrder: 0 },
         },
       },
       {
         extends: true,
         test: {
-          name: 'with programs',
-          include: withPrograms,
+          name: 'computing',
+          include: ALL,
+          exclude: [...waiting, NODE, LONG],
           maxWorkers: 2,
+          // Modules have no state of their own, and loading them again for each file takes two thirds of the time.
+          isolate: false,
           sequence: { groupOrder: 1 },
         },
       },
-      // One node at a time.
+      // `make test-node`: one node at a time.
       {
         extends: true,
-        test: { name: 'on a node', include: [NODE], maxWorkers: 1, sequence: { groupOrder: 2 } },
+        test: { name: 'on-a-node', include: [NODE], maxWorkers: 1, sequence: { groupOrder: 2 } },
       },
-      // Takes all that the machine has, so it is alone.
-      { extends: true, test: { name: 'soak', include: [SOAK], maxWorkers: 1, sequence: { groupOrder: 3 } } },
+      // `make test-long`: each takes what the machine has.
+      {
+        extends: true,
+        test: { name: 'long', include: [LONG], maxWorkers: 1, sequence: { groupOrder: 3 } },
+      },
     ],
   },
 });

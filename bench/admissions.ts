@@ -5,6 +5,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { createValidator } from '../src/api/validate.ts';
 import { readMeshSettings } from '../src/config/config.ts';
 import { createProtos } from '../src/envoy/encode/proto.ts';
 import { Authority } from '../src/identity/authority.ts';
@@ -35,7 +36,7 @@ async function serve(): Promise<void> {
   const loaded = loadInjection(templates());
   if ('problems' in loaded) throw new Error(JSON.stringify(loaded.problems));
   const injector = createInjector(loaded.config);
-  const check = createObjectCheck(readMeshSettings({ flags: {}, env: {} }), createProtos());
+  const check = createObjectCheck(readMeshSettings({ flags: {}, env: {} }), createProtos(), createValidator());
   const labels = { 'istio-injection': 'enabled' };
   const server = await serveWebhooks({
     address: { host: '127.0.0.1', port: 0 },

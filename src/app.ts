@@ -4,15 +4,18 @@ import { type AdsTimes, startEngine, type Engine } from './engine/engine.ts';
 import { kinds } from './api/kinds.ts';
 import type { TenantOf } from './ads/tenant.ts';
 import type { Problem } from './api/problem.ts';
+import { type Validate, createValidator } from './api/validate.ts';
 import type { Program } from './cli/program.ts';
 import type { Config } from './config/config.ts';
 import { type Clock, systemClock } from './clock.ts';
+import { closed } from './closing.ts';
+import { type ErrorSource, containErrors } from './contained-errors.ts';
 import { createDebugging } from './debug/debugging.ts';
 import { type SecureServing, secureServing } from './secure-serving.ts';
 import { releaseEndpoints } from './endpoint-release.ts';
 import { publishedRotation } from './published-rotation.ts';
 import type { Amend } from './envoy/encode/encoder.ts';
-import { createProtos } from './envoy/encode/proto.ts';
+import { type Protos, createProtos } from './envoy/encode/proto.ts';
 import {
   type ObjectSource,
   type OpenSource,
@@ -62,6 +65,11 @@ interface Surroundings extends SourceSurroundings {
   /** Changes finished messages. */
   readonly amend?: Amend;
   readonly tenantOf?: TenantOf;
+  /** What takes a while to make, and is the same for all programs of a process. */
+  readonly protos?: Protos;
+  readonly validate?: Validate;
+  /** Where errors are seen that nothing handles, once proxies are served; absent: they end the process. */
+  readonly errors?: ErrorSource;
 }
 
 /** A program that is serving. */
@@ -77,13 +85,13 @@ export interface Serving {
     readonly health: number;
     readonly monitoring: number;
   };
-  /** Resolves when the signal has fired and everything is closed. */
+  /** Resolves when the signal has fired and everything is closed; rejects if it ended for a reason of its own. */
   readonly ended: Promise<void>;
 }
 
 async function serve(config: Config, signal: AbortSignal): Promise<void> {
   try {
-    const { ended } = await startServing(config, signal);
+    const { ended } = await startServing(config, signal, { errors: process });
     await ended;
   } catch (error) {
     // Being stopped during the start is not a failure.
@@ -101,6 +109,9 @@ export async function startServing(
     now: () => performance.now(),
   });
   const end = new AbortController();
+  /** What makes the process end, in order. */
+  const failure = new AbortController();
+  let unexpectedErrors = 0;
   // There are no proxies to drain during the start.
   const endAtOnce = (): void => end.abort();
   signal.addEventListener('abort', endAtOnce);
@@ -109,7 +120,7 @@ export async function startServing(
     const { clock = systemClock, identity = replicaName() } = surroundings;
     const opened = openSource(config.source);
     const secure = config.secure && secureServing(config, config.secure, opened, log, clock, identity, end.signal);
-    const protos = createProtos();
+    const { protos = createProtos(), validate = createValidator() } = surroundings;
     const debugging = createDebugging({ protos, mesh: config.mesh, identity, clock });
     const engine = await startEngine({
       mesh: { ...config.mesh, ...(config.clusterMesh?.exportFile !== undefined && { clusterMeshExport: true }) },
@@ -129,10 +140,14 @@ export async function startServing(
       ...(surroundings.adsTimes && { adsTimes: surroundings.adsTimes }),
       ...(surroundings.amend && { amend: surroundings.amend }),
       canaries: config.canaries,
+      broken: (error) => {
+        log.error('The graph failed; please report it', { err: error });
+        failure.abort(new Error('the graph failed: proxies keep what they have until another replica serves them'));
+      },
       ...(surroundings.tenantOf && { tenantOf: surroundings.tenantOf }),
       signal: end.signal,
     });
-    const shared = { config, opened, engine, log, signal: end.signal };
+    const shared = { config, opened, engine, validate, log, signal: end.signal };
     const webhooks = await serveWebhooks({ ...shared, protos, secure, clock });
     secure?.start(engine);
     fetchKeySets(engine, new AllowedAddresses(config.jwksAllowedNetworks), clock, end.signal);
@@ -147,6 +162,7 @@ export async function startServing(
       ...shared,
       ...{ source, secure, webhooks },
       debug: debugging.start(engine, source),
+      unexpectedErrors: () => unexpectedErrors,
     }).catch(async (error: unknown) => {
       end.abort();
       await source.end();
@@ -162,10 +178,19 @@ export async function startServing(
     };
     log.info('Serving proxies once the source is read', ports);
     signal.removeEventListener('abort', endAtOnce);
-    const ended = run(engine, source, log, signal)
+    if (surroundings.errors !== undefined)
+      containErrors(surroundings.errors, {
+        clock: systemClock,
+        log: (message, fields) => log.error(message, fields),
+        count: () => void unexpectedErrors++,
+        giveUp: (reason) => failure.abort(new Error(reason)),
+        signal: end.signal,
+      });
+    const ended = run(engine, source, log, AbortSignal.any([signal, failure.signal]))
       .then(() => engine.drain(config.streams.shutdown))
       .finally(() => end.abort())
-      .finally(() => Promise.all([source.end(), engine.ads.close()]));
+      .finally(() => closed({ source: source.end(), proxies: engine.ads.close() }, { clock: systemClock, log }))
+      .then(() => failure.signal.throwIfAborted());
     return { engine, ports, ended };
   } catch (error) {
     end.abort();

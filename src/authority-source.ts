@@ -4,7 +4,7 @@ import type { Entries } from './identity/rotation.ts';
 import { renewed, selfSigned } from './identity/self-signed.ts';
 import { isAgeing, readMaterial } from './identity/signing-material.ts';
 import type { KubeApi } from './kube/client.ts';
-import { getSecret, putSecret } from './kube/secrets.ts';
+import { getSecret, isEmpty, putSecret } from './kube/secrets.ts';
 
 /** Where the signing certificate and its key are. */
 export type AuthoritySource =
@@ -46,7 +46,7 @@ export async function readStored(
   return { isOwn: true, entries: await ownEntries(api, namespace, options, former?.entries) };
 }
 
-/** Made, or renewed from the same key, if need be. */
+/** Made, or renewed from the same key, if need be. The chart makes an empty Secret, which is to be filled. */
 async function ownEntries(
   api: KubeApi,
   namespace: string,
@@ -55,11 +55,11 @@ async function ownEntries(
 ): Promise<Entries> {
   const stored = await getSecret(api, namespace, own.name, signal);
   const now = clock.date();
-  const read = stored && readMaterial(stored.entries, now);
+  const read = stored && !isEmpty(stored) ? readMaterial(stored.entries, now) : undefined;
   if (read !== undefined && ('problem' in read || !isAgeing(read.material, now))) return stored!.entries;
   const entries =
     read === undefined ? (former ?? (await selfSigned(trustDomain(), now))) : await renewed(read.material, now);
-  const content = { type: own.type, entries, resourceVersion: stored?.resourceVersion };
+  const content = { type: own.type, entries, former: stored };
   if (await putSecret(api, namespace, own.name, content, signal)) return entries;
   return (await getSecret(api, namespace, own.name, signal))?.entries ?? {};
 }

@@ -1,6 +1,6 @@
 import type { KindName } from './api/kinds.ts';
 import { type KubernetesObject, objectKey, revisionOf } from './api/object.ts';
-import { createValidator } from './api/validate.ts';
+import type { Validate } from './api/validate.ts';
 import type { Engine } from './engine/engine.ts';
 import { keptGenerations, nameOfKept, printKept, readKept } from './engine/kept-generations.ts';
 import {
@@ -15,6 +15,7 @@ export interface ClusterGenerationsOptions extends Pick<
   'api' | 'clock' | 'random' | 'log' | 'outages' | 'signal'
 > {
   readonly engine: Engine;
+  readonly validate: Validate;
   /** Cluster id, as in the keys of objects. */
   readonly clusterId: string;
   /** The latest copy of an object from the server. */
@@ -23,10 +24,9 @@ export interface ClusterGenerationsOptions extends Pick<
 
 /** Generations in force that are not the newest: kept in the cluster, for restarts and other replicas. */
 export function keepGenerations(options: ClusterGenerationsOptions): GenerationsInForce {
-  const { engine, clusterId, latest } = options;
+  const { engine, validate, clusterId, latest } = options;
   const { mesh, committer, generations } = engine;
   const { formerGenerations, rejectedGenerations } = mesh.inputs;
-  const validate = createValidator();
   /** By `namespace/name` of what is kept or to be kept: the key of the object. */
   const objects = new Map<string, string>();
   /** What is kept, or pretends to be. */

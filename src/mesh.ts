@@ -18,10 +18,7 @@ import type { WorkloadAccess } from './settle/access/judge.ts';
 import { mostInboundPorts } from './settle/inbound.ts';
 import { viewTraitsKey } from './model/traits.ts';
 import { type Verdict, declareConditions } from './mesh/findings/conditions.ts';
-import { declareAuthorizationFindings } from './mesh/findings/authorization.ts';
-import { declareIdlePolicies } from './mesh/findings/idle-policies.ts';
-import { declareTokenFindings } from './mesh/findings/tokens.ts';
-import { declareAuthorizerProblems } from './mesh/findings/authorizers.ts';
+import { declarePolicyFindings } from './mesh/findings/policy-findings.ts';
 import { declareConflicts } from './mesh/findings/conflicts.ts';
 import type { EndpointList } from './mesh/objects/endpoint-list.ts';
 import { declareEndpoints } from './mesh/objects/endpoints.ts';
@@ -32,7 +29,7 @@ import { declareGateways } from './mesh/gateways/gateways.ts';
 import { type Inputs, ONE, declareInputs } from './mesh/inputs.ts';
 import { declareGrpcServers } from './mesh/resources/grpc-servers.ts';
 import { declareInbounds } from './mesh/resources/inbounds.ts';
-import { declareKeySetProblems, declareWantedKeySets } from './mesh/findings/key-sets.ts';
+import { declareWantedKeySets } from './mesh/findings/key-sets.ts';
 import { declareListenerConflicts } from './mesh/findings/listener-conflicts.ts';
 import { declareOutboundListeners } from './mesh/resources/outbound-listeners.ts';
 import type { Members } from './mesh/resources/members.ts';
@@ -56,6 +53,7 @@ import { type RolloutsOf, publicationOf } from './mesh/publication.ts';
 import { declareReferences } from './mesh/findings/references.ts';
 import { type WantedCredential, declareCredentials } from './mesh/resources/credentials.ts';
 import { declareRuleCredentialProblems } from './mesh/findings/rule-credentials.ts';
+import { declareRuleFileProblems } from './mesh/findings/unread-files.ts';
 import { declareSecrets } from './mesh/resources/secrets.ts';
 import { declareTrustBundle } from './mesh/resources/trust-bundle.ts';
 import { declareScopes } from './mesh/clients/scopes.ts';
@@ -69,6 +67,7 @@ import { declareWorkloads } from './mesh/objects/workloads.ts';
 import { declareRouteHosts } from './mesh/clients/route-hosts.ts';
 import { declareRouteTables } from './mesh/resources/route-tables.ts';
 import { declareAudiences } from './mesh/clients/audiences.ts';
+import { declareCoveredServices } from './mesh/clients/covered-services.ts';
 import { declareDestinationViews } from './mesh/clients/destination-views.ts';
 import { declareNameDemand } from './mesh/clients/name-demand.ts';
 import { declareNames } from './mesh/resources/names.ts';
@@ -174,7 +173,8 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
 
   // Who asks, and what they share.
   const selectors = declareSelectors(graph, services, rules, virtualServices);
-  const audiences = declareAudiences(graph, inputs, services, rules, virtualServices);
+  const coveredServices = declareCoveredServices(graph, services);
+  const audiences = declareAudiences(graph, inputs, services, rules, virtualServices, coveredServices);
   const priorityLabels = declarePriorityLabels(graph, settings, services, rules);
   const routeHosts = declareRouteHosts(graph, services, virtualServices);
   const objects = {
@@ -189,6 +189,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     sidecars,
     policies,
     peerModes,
+    coveredServices,
     routeHosts,
   };
   const selectedNames = declareSelectedNames(graph, services, policySelectors(graph, objects));
@@ -246,6 +247,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     ...endpoints.lists,
     rules.parsed,
     rules.merged,
+    rules.files,
     virtualServices.parsed,
     virtualServices.shadowed,
     virtualServices.delegated,
@@ -255,20 +257,17 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     policies.peers.parsed,
     policies.requests.parsed,
     policies.authorization.parsed,
-    ...declareReferences(graph, deps),
+    ...declareReferences(graph, { ...deps, gateways: gateways.models }),
     ...declareSizeLimits(graph, deps),
     ...declareConflicts(graph, inputs, services, virtualServices, sidecars),
     listenerConflicts,
     ...clusters.problems,
     ...inbounds.problems,
-    declareKeySetProblems(graph, policies, inputs),
-    declareAuthorizerProblems(graph, policies, settings),
-    declareAuthorizationFindings(graph, deps),
-    ...declareTokenFindings(graph, policies, settings, virtualServices, gateways.models),
-    ...declareIdlePolicies(graph, deps),
+    ...declarePolicyFindings(graph, deps, gateways.models),
     ...gateways.problems,
     ...credentials.problems,
     declareRuleCredentialProblems(graph, rules, credentials, inputs),
+    declareRuleFileProblems(graph, rules, services, inputs),
   ]);
 
   const wantedKeySets = declareWantedKeySets(graph, policies);

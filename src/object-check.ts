@@ -2,7 +2,7 @@ import type { Json } from './api/json.ts';
 import { type KindName, kinds } from './api/kinds.ts';
 import { objectKey } from './api/object.ts';
 import { printPath } from './api/schema-path.ts';
-import { createValidator } from './api/validate.ts';
+import type { Validate } from './api/validate.ts';
 import { Graph } from './cache/graph.ts';
 import type { MeshSettings } from './config/config.ts';
 import { readValue } from './directory/objects.ts';
@@ -18,10 +18,9 @@ import type { CheckObject } from './webhooks/validating.ts';
  * What `fairlead check` says about a file with one object and nothing else. The mesh is built once and stays empty:
  * each object is a draft of it, which is discarded. Throws if a bug of ours keeps it from a verdict.
  */
-export function createObjectCheck(settings: MeshSettings, protos: Protos): CheckObject {
+export function createObjectCheck(settings: MeshSettings, protos: Protos, validate: Validate): CheckObject {
   const graph = new Graph();
   const mesh = buildMesh(graph, new Encoder(protos, {}));
-  const validate = createValidator();
   const source = settings.clusterId;
   graph.commit([mesh.inputs.options.write(ONE, { ...settings, assumesCredentials: true })]);
   return (object) => {

@@ -1,6 +1,6 @@
 import { kindsToRead } from './api/kinds.ts';
 import type { Problem } from './api/problem.ts';
-import { createValidator } from './api/validate.ts';
+import type { Validate } from './api/validate.ts';
 import type { Config, SourceConfig } from './config/config.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { getHeapStatistics } from 'node:v8';
@@ -32,7 +32,7 @@ import { RootCertificates } from './kube/root-certificates.ts';
 import { replicaName } from './replica-name.ts';
 import { StatusWriter, type StatusWriterOptions } from './kube/status-writer.ts';
 import { warnOfUnreadKinds } from './kube/unread-kinds.ts';
-import { type CredentialObject, parseCredentialKey } from './model/credential.ts';
+import { type CredentialObject, GRANTS, grantsIn, parseCredentialKey } from './model/credential.ts';
 import type { Logger } from './ops/logger.ts';
 import type { ApiServerFigures, MetricSources } from './ops/metric-sources.ts';
 import { reportLog } from './engine/problem-log.ts';
@@ -98,6 +98,7 @@ export interface ObjectSourceOptions {
   readonly config: Config;
   readonly opened: OpenSource;
   readonly engine: Engine;
+  readonly validate: Validate;
   readonly log: Logger;
   readonly surroundings: SourceSurroundings;
   /** Written into the namespaces of a cluster; absent without an authority. */
@@ -113,7 +114,7 @@ export async function startSource(options: ObjectSourceOptions): Promise<ObjectS
 
 async function directorySource(
   paths: readonly string[],
-  { config, engine, log, surroundings, signal }: ObjectSourceOptions,
+  { config, engine, validate, log, surroundings, signal }: ObjectSourceOptions,
 ): Promise<ObjectSource> {
   const { clock = systemClock } = surroundings;
   const report = reportLog(log);
@@ -126,7 +127,7 @@ async function directorySource(
   allocateForFiles(engine);
   const directory = await watchDirectory({
     paths,
-    validate: createValidator(),
+    validate,
     sink: engine.objects,
     onReports: (_, appeared) => report(appeared),
     signal,
@@ -171,7 +172,7 @@ function allocateForFiles({ mesh, committer }: Engine): void {
 
 function clusterSource(
   client: KubeClient,
-  { config, engine, log, surroundings, roots, signal }: ObjectSourceOptions,
+  { config, engine, validate, log, surroundings, roots, signal }: ObjectSourceOptions,
 ): ObjectSource {
   const { clock = systemClock, identity = replicaName(), podUid = process.env['POD_UID'] } = surroundings;
   const outages = new Outages({ log, clock, signal });
@@ -207,8 +208,10 @@ function clusterSource(
   const named = new NamedObjects({
     ...shared,
     entries: credentialEntries,
+    annotation: GRANTS,
     sink: {
-      found: (key, content) => credentials.found(key, content && entriesOf(parseCredentialKey(key), content)),
+      found: (key, content) =>
+        credentials.found(key, content && entriesOf(parseCredentialKey(key), content), grantsIn(content?.annotations)),
       failed: (key, { code }) => {
         if (code === 403)
           credentials.failed(
@@ -259,6 +262,7 @@ function clusterSource(
         ...shared,
         namespace: config.lease.namespace,
         name,
+        leaseDuration: config.lease.duration,
         identity,
         onElected: (term) => {
           writer.lead(term, revision);
@@ -281,6 +285,7 @@ function clusterSource(
   const generations = keepGenerations({
     ...shared,
     engine,
+    validate,
     clusterId: config.mesh.clusterId,
     latest,
     signal,

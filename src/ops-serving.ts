@@ -20,6 +20,8 @@ export interface OpsServingOptions {
   /** Absent without a cluster, or if nobody wants them. */
   readonly webhooks: WebhookServing | undefined;
   readonly debug: DebugSources;
+  /** How many errors nothing handled. */
+  readonly unexpectedErrors: () => number;
   readonly log: LogBudget;
   readonly signal: AbortSignal;
 }
@@ -28,9 +30,14 @@ export interface OpsServingOptions {
 export function startOps(options: OpsServingOptions): Promise<OpsServers> {
   const { config, engine, source, secure, webhooks, debug, log, signal } = options;
   const { mesh, committer, ads } = engine;
+  const waitingFor = (): readonly string[] => {
+    if (engine.draining()) return ['shutdown'];
+    const first = engine.ready() ? [] : [...source.waitingFor(), 'the first commit'];
+    return [...first, ...(secure?.waitingFor() ?? [])];
+  };
   const metrics = createMetrics({
     version,
-    ready: engine.ready,
+    ready: () => waitingFor().length === 0,
     ads: () => ads.counts(),
     refused: () => ads.streams().flatMap(({ types }) => types.filter(({ refused }) => refused.length > 0)),
     notAdmitted: () => engine.admission.refusals,
@@ -39,6 +46,7 @@ export function startOps(options: OpsServingOptions): Promise<OpsServers> {
       authority: secure.expiry,
     }),
     suppressedLines: () => log.suppressed,
+    unexpectedErrors: options.unexpectedErrors,
     commits: () => committer.stats,
     graphFailures: () => mesh.graph.failures.size,
     services: () => mesh.services.size,
@@ -68,11 +76,7 @@ export function startOps(options: OpsServingOptions): Promise<OpsServers> {
   return serveOps({
     healthAddress: config.healthAddress,
     monitoringAddress: config.monitoringAddress,
-    waitingFor: () => {
-      if (engine.draining()) return ['shutdown'];
-      const asked = webhooks?.waitingFor() ?? [];
-      return engine.ready() ? asked : [...source.waitingFor(), 'the first commit', ...asked];
-    },
+    waitingFor,
     debug,
     metrics: metrics.route,
     version,

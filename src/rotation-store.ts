@@ -2,14 +2,17 @@ import { X509Certificate } from 'node:crypto';
 import { isObject } from './api/json.ts';
 import type { Entries, Rotation } from './identity/rotation.ts';
 import type { KubeApi } from './kube/client.ts';
-import { getSecret, putSecret } from './kube/secrets.ts';
+import { type StoredSecret, getSecret, isEmpty, putSecret } from './kube/secrets.ts';
+
+/** What was read, so that nothing newer is replaced. */
+export type RotationVersion = Pick<StoredSecret, 'metadata'>;
 
 /** Keeps a rotation. */
 export interface RotationStore {
   /** Without a rotation: there is none yet. Rejects if it cannot be read. */
-  read(): Promise<{ readonly rotation?: Rotation; readonly version?: string }>;
+  read(): Promise<{ readonly rotation?: Rotation; readonly version?: RotationVersion }>;
   /** False if there is a newer version than the one that was read. */
-  write(rotation: Rotation, version: string | undefined): Promise<boolean>;
+  write(rotation: Rotation, version: RotationVersion | undefined): Promise<boolean>;
 }
 
 /** For a single process without a cluster. */
@@ -35,17 +38,19 @@ export function inSecret(api: KubeApi, namespace: string, signal: AbortSignal): 
     async read() {
       const secret = await getSecret(api, namespace, SECRET, signal);
       if (secret === undefined) return {};
+      const { metadata } = secret;
+      if (isEmpty(secret)) return { version: { metadata } };
       const { [STATE]: state = '', ...signing } = secret.entries;
       const rotation = readState(state, signing);
       if (rotation === undefined)
         throw new Error(
           `Secret ${namespace}/${SECRET}: ${STATE} is not valid; delete the Secret to have it written anew`,
         );
-      return { rotation, version: secret.resourceVersion };
+      return { rotation, version: { metadata } };
     },
-    write({ signing, ...state }, resourceVersion) {
+    write({ signing, ...state }, former) {
       const entries = { ...signing, [STATE]: JSON.stringify(state) };
-      return putSecret(api, namespace, SECRET, { type: 'Opaque', entries, resourceVersion }, signal);
+      return putSecret(api, namespace, SECRET, { type: 'Opaque', entries, former }, signal);
     },
   };
 }

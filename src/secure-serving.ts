@@ -21,6 +21,8 @@ import { inMemory, inSecret } from './rotation-store.ts';
 export interface SecureServing {
   readonly port: SecureOptions;
   readonly roots: Roots;
+  /** What keeps callers from connecting; empty from the first certificate on, whatever becomes of the authority. */
+  readonly waitingFor: () => readonly string[];
   /** How many callers were refused, by reason. */
   readonly refusals: () => ReadonlyMap<string, number>;
   /** When the certificates expire that the authority signs with; undefined: there is none yet. */
@@ -55,6 +57,7 @@ export function secureServing(
     present(certificate) {
       engine?.ads.present(certificate);
       presented(certificate);
+      isPresented = true;
     },
     signal,
   });
@@ -67,6 +70,7 @@ export function secureServing(
       ? { kind: 'kubernetes' as const, api: source.client, namespace: mesh.rootNamespace }
       : { kind: 'directory' as const, path: secure.caDirectory ?? '' };
   const store = source.kind === 'kubernetes' ? inSecret(source.client, mesh.rootNamespace, signal) : inMemory();
+  let isPresented = false;
   let expiry: ReturnType<SecureServing['expiry']>;
   let report = '';
   let changed = (): void => undefined;
@@ -84,6 +88,7 @@ export function secureServing(
       onChange: (listener) => (changed = listener),
       countMissingBy: (count) => (missing = count),
     },
+    waitingFor: () => (isPresented ? [] : ['signing certificates']),
     refusals: () => refusals.counts,
     expiry: () => expiry,
     port: {

@@ -2,6 +2,7 @@ import type { ConfigMap } from './api/core.ts';
 import { isObject, type Json, textOf } from './api/json.ts';
 import { kindOf } from './api/kinds.ts';
 import { objectKey } from './api/object.ts';
+import type { Validate } from './api/validate.ts';
 import type { Clock } from './clock.ts';
 import type { Config, WebhookConfig } from './config/config.ts';
 import type { Engine } from './engine/engine.ts';
@@ -17,15 +18,13 @@ import type { WebhookFigures } from './ops/metric-sources.ts';
 import type { AdmissionRequest } from './webhooks/admission-review.ts';
 import { type InjectionOutcome, injectPod, labelsIn } from './webhooks/injecting.ts';
 import { InjectionFiles, type LoadInjection } from './webhooks/injection-files.ts';
-import { validate } from './webhooks/validating.ts';
+import { failingSoft, validate } from './webhooks/validating.ts';
 import { type Webhook, type WebhookServer, serveWebhooks } from './webhooks/webhook-server.ts';
 import { readDocument } from './yaml/document.ts';
 
 /** The port on which the API server asks. */
 export interface WebhookServing extends Pick<WebhookServer, 'port' | 'present'> {
   readonly figures: () => WebhookFigures;
-  /** What keeps the API server from asking; empty once it can. */
-  readonly waitingFor: () => readonly string[];
   /** Calls back with the milliseconds that each admission of a Pod took. */
   onInjected(measured: (ms: number) => void): void;
 }
@@ -36,6 +35,7 @@ export interface WebhookServingOptions {
   readonly client: KubeClient;
   readonly engine: Engine;
   readonly protos: Protos;
+  readonly validate: Validate;
   readonly log: LogBudget;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -54,7 +54,11 @@ export async function startWebhooks(options: WebhookServingOptions): Promise<Web
     webhooks.injectionDirectory === undefined
       ? undefined
       : new InjectionFiles({ directory: webhooks.injectionDirectory, load, clock, log, signal });
-  const check = createObjectCheck(config.mesh, protos);
+  let unchecked = 0;
+  const check = failingSoft(createObjectCheck(config.mesh, protos, options.validate), (err) => {
+    unchecked++;
+    log.error('An object was admitted without a check; please report it', { err });
+  });
 
   const validateObject: Webhook = (request) => {
     const verdict = validate(request, check);
@@ -94,9 +98,8 @@ export async function startWebhooks(options: WebhookServingOptions): Promise<Web
   return {
     port: server.port,
     present: server.present,
-    waitingFor: () => (server.hasCertificate ? [] : ['a certificate for the webhooks']),
     figures: () => ({
-      unanswered: server.unanswered,
+      unanswered: new Map([...server.unanswered, ...(unchecked > 0 ? [['unchecked', unchecked] as const] : [])]),
       validations: validations.values(),
       ...(files !== undefined && { injections, templateProblems: files.problems.length }),
     }),

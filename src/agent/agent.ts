@@ -1,18 +1,20 @@
 import { lookup } from 'node:dns/promises';
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import { type Clock, systemClock } from '../clock.ts';
+import { containErrors } from '../contained-errors.ts';
 import type { LogFormat, LogLevel } from '../config/settings.ts';
 import { bootstrapOf, isV6Only } from './bootstrap/bootstrap.ts';
 import { readText } from './certificate/files.ts';
 import { AgentConfigError } from './settings/config-fields.ts';
 import { adminAt } from './envoy/admin.ts';
 import { type DrainOptions, drain, startDrain } from './envoy/drain.ts';
+import { endFormerEnvoy, rememberEnvoy } from './envoy/former-envoy.ts';
 import { type EnvoyProcess, startEnvoy } from './envoy/process.ts';
 import { grpcBootstrapOf } from './grpc/bootstrap.ts';
 import { type AgentLog, createAgentLog } from './log.ts';
-import { needDirectory, ownAddresses, reportEnd, writeNeeded } from './machine.ts';
+import { needDirectory, ownAddresses, removeFile, reportEnd, writeNeeded } from './machine.ts';
 import { type Services, startServices } from './services.ts';
 import { type AgentOptions, type AgentSettings, readSettings } from './settings/settings.ts';
 import { type Life, statusSources } from './status/sources.ts';
@@ -40,10 +42,13 @@ export async function runAgent(
   for (const directory of [paths.state, dirname(paths.secretSocket)]) needDirectory(directory);
   const admin = adminAt(proxy.adminPort, isV6Only(settings) ? '::1' : '127.0.0.1');
   const envoy = { settings, admin, clock, log };
-  const [end, quit] = [new AbortController(), new AbortController()];
-  const life: Life = { phase: 'waiting', isDrained: false };
-  signal.addEventListener('abort', () => (life.phase = 'draining'), { once: true });
+  const [end, quit, failed] = [new AbortController(), new AbortController(), new AbortController()];
+  const life: Life = { phase: 'waiting', isDrained: false, unexpectedErrors: 0 };
+  const shutdown = AbortSignal.any([signal, failed.signal]);
+  shutdown.addEventListener('abort', () => (life.phase = 'draining'), { once: true });
   try {
+    // Without an Envoy, containers of the application write into the directory, too: nothing that is there is believed.
+    if (settings.hasEnvoy) await endFormerEnvoy(pidFileOf(settings), { clock, log, signal });
     const services = await startServices(settings, { clock, log, signal: end.signal });
     const sources = statusSources(settings, services, admin, life);
     const status = await serveStatus(proxy.statusPort, {
@@ -54,14 +59,26 @@ export async function runAgent(
       },
       quit: () => quit.abort(),
     });
+    // Traffic does not depend on this process, and must not end with it.
+    containErrors(process, {
+      clock,
+      log: log.error,
+      count: () => void life.unexpectedErrors++,
+      giveUp: (reason) => {
+        log.error('Draining, then ending', { reason });
+        failed.abort();
+      },
+      signal: end.signal,
+    });
     end.signal.addEventListener('abort', () => {
       status.close();
       status.closeAllConnections();
     });
-    const ending = { life, signal, quit: quit.signal };
+    const ending = { life, signal: shutdown, quit: quit.signal };
     if (settings.grpcBootstrapFile !== undefined)
       writeNeeded(settings.grpcBootstrapFile, JSON.stringify(grpcBootstrapOf(settings), undefined, 2));
-    return await (settings.hasEnvoy ? runEnvoy(command, envoy, services, ending) : serveLibraries(services, ending));
+    const run = settings.hasEnvoy ? runEnvoy(command, envoy, services, ending) : serveLibraries(services, ending);
+    return (await run) || Number(failed.signal.aborted);
   } finally {
     end.abort();
   }
@@ -107,16 +124,22 @@ async function runEnvoy(
   });
   if (life.phase === 'waiting') life.phase = 'running';
   log.info('Envoy started', { pid: envoy.pid, node: settings.pod.name });
+  if (envoy.pid !== undefined) rememberEnvoy(pidFileOf(settings), envoy.pid, log);
   const gone = new AbortController();
-  void envoy.exited.then(() => gone.abort());
+  void envoy.exited.then(() => {
+    removeFile(pidFileOf(settings));
+    gone.abort();
+  });
   await aborted(AbortSignal.any([signal, quit, gone.signal]));
   if (gone.signal.aborted) return exitCodeOf(envoy, log);
   if (!life.isDrained && !quit.aborted) await drain(options, { signal: AbortSignal.any([gone.signal, quit]) });
   envoy.kill();
   await envoy.exited;
-  rmSync(file, { force: true });
+  removeFile(file);
   return 0;
 }
+
+const pidFileOf = ({ paths }: AgentSettings): string => join(paths.state, 'envoy.pid');
 
 async function exitCodeOf(envoy: EnvoyProcess, log: AgentLog): Promise<number> {
   const { code, reason } = await envoy.exited;

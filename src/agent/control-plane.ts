@@ -4,9 +4,17 @@ import { hostOf } from './node.ts';
 import type { AgentSettings } from './settings/settings.ts';
 import { type ControlPlaneOptions, NotDialed } from './xds/dial.ts';
 
+/** How the authority that signs certificates is reached: `controlPlaneAuthPolicy` says nothing of it. */
+export const certificateAuthority = (settings: AgentSettings): ControlPlaneOptions =>
+  controlPlane(settings, settings.certificateAddress, true);
+
 /** How the control plane at this address is reached, and what proves to it who this workload is. */
-export function controlPlane(settings: AgentSettings, address: string): ControlPlaneOptions {
-  const { paths, proxy, env, clusterId } = settings;
+export function controlPlane(
+  settings: AgentSettings,
+  address: string,
+  hasTls = settings.proxy.controlPlaneTls,
+): ControlPlaneOptions {
+  const { paths, env, clusterId } = settings;
   const name = env['ISTIOD_SAN'] ?? '';
   const headers: Record<string, string> = { clusterid: clusterId };
   for (const [key, value] of Object.entries(env))
@@ -17,7 +25,7 @@ export function controlPlane(settings: AgentSettings, address: string): ControlP
     ...(name !== ''
       ? { name }
       : ['localhost', '127.0.0.1', '::1'].includes(hostOf(address)) && { name: 'istiod.istio-system.svc' }),
-    ...(proxy.controlPlaneTls &&
+    ...(hasTls &&
       !address.endsWith(':15010') && {
         tls: {
           roots: () =>

@@ -1,4 +1,4 @@
-import { accessSync, constants, mkdirSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { AgentConfigError } from './settings/config-fields.ts';
 
@@ -18,6 +18,15 @@ export function writeNeeded(path: string, text: string): void {
     writeFileSync(path, text);
   } catch (error) {
     throw new AgentConfigError(`cannot write ${path} (${codeOf(error)})`);
+  }
+}
+
+/** Nothing depends on it: a disk may have become read-only. */
+export function removeFile(path: string): void {
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    // Whoever reads it next does not believe it blindly.
   }
 }
 

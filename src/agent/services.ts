@@ -55,7 +55,7 @@ export async function startServices(settings: AgentSettings, { clock, log, signa
   const [secrets, ads] = [new Server(), new Server({ 'grpc.max_receive_message_length': -1 })];
   const shutdown = (): void => [secrets, ads].forEach((server) => server.forceShutdown());
   signal.addEventListener('abort', shutdown, { once: true });
-  secrets.addService(...secretService(workloadSecrets(certificate, crlFile(paths), signal), log));
+  secrets.addService(...secretService(workloadSecrets(certificate, crlFile(paths), log, signal), log));
   const libraries = new PassThrough({ dial: connect, log });
   ads.addService(
     { Delta: { ...streamOfBytes, path: ADS }, Stream: { ...streamOfBytes, path: STATE_OF_THE_WORLD } },

@@ -11,7 +11,10 @@ export interface Kind<Name extends SourceKindName = SourceKindName> {
   readonly versions: readonly string[];
   readonly plural: string;
   readonly namespaced: boolean;
-  /** An object with errors is in force: what cannot be read of it allows nothing. */
+  /**
+   * It restricts. An object with errors is in force: what cannot be read of it allows nothing. And no proxy's word has an
+   * object taken back, or delayed for others: it may be the one that is shut out.
+   */
   readonly failsClosed?: true;
   /** The kind has a CRD of ours: a cluster may lack it, and its status carries our conditions. */
   readonly custom: boolean;
@@ -129,6 +132,13 @@ export function kindsToRead({ multiclusterServices }: { readonly multiclusterSer
 }
 
 const groupsWithConditions = new Set(kinds.flatMap(({ custom: ours, group }) => (ours ? [group] : [])));
+
+const restricting = new Set<string>(kinds.flatMap(({ name, failsClosed }) => (failsClosed ? [name] : [])));
+
+/** Whether objects of this kind restrict proxies; see {@link Kind.failsClosed}. */
+export function restricts(kind: KindName): boolean {
+  return restricting.has(kind);
+}
 
 /** Whether the objects of a group have our conditions in their status. */
 export function hasConditions({ group }: Pick<Kind, 'group'>): boolean {

@@ -5,6 +5,7 @@ import { kinds } from './kinds.ts';
 import type { SchemaNode } from './schema-node.ts';
 import { createValidator } from './validate.ts';
 import { ruleHolds } from './validate-rules.ts';
+import { runs } from '../testing/runs.ts';
 
 const validate = createValidator();
 
@@ -219,7 +220,7 @@ describe('hostile input', () => {
       fc.property(fc.oneof(object, fc.jsonValue()), (value) => {
         for (const { field, message } of validate(value)) expect(field.length + message.length).toBeGreaterThan(0);
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 
@@ -234,7 +235,7 @@ describe('hostile input', () => {
       });
       fc.assert(
         fc.property(object, (value) => void validate(value)),
-        { numRuns: 200 },
+        { numRuns: runs(200) },
       );
     }
   });

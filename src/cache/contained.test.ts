@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Draft, type Emit, Graph, type Index } from './graph.ts';
 import { assertFromScratch, assertSame, dump } from './testing/from-scratch.ts';
+import { runs } from '../testing/runs.ts';
 
 interface Thing {
   readonly group: string;
@@ -144,7 +145,7 @@ it('mends itself when the values are good again, whatever threw, and a discarded
       graph.commit([...things.entries()].map(([at]) => things.write(at, undefined)));
       for (const collection of graph.collections) expect(collection.cells.size).toBe(0);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 

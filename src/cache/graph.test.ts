@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Emit, Graph, type Input, type Write } from './graph.ts';
 import { assertFromScratch, assertSame, dump } from './testing/from-scratch.ts';
+import { runs } from '../testing/runs.ts';
 
 interface Thing {
   readonly group: string;
@@ -106,7 +107,7 @@ describe('graph', () => {
         graph.commit([inputs.settings.write('offset', undefined)]);
         for (const collection of graph.collections) expect(collection.cells.size).toBe(0);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 

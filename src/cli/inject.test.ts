@@ -45,12 +45,14 @@ test('ProxyConfigs among the files count, wherever they stand; what is wrong wit
       '-f',
       file(
         'b.yaml',
-        `${proxyConfig('b', '{environmentVariables: {MARK: here}}')}---\n${proxyConfig('c', '{concurrency: -1}')}`,
+        `${proxyConfig('b', '{environmentVariables: {ISTIO_META_MARK: here, CA_ADDR: elsewhere}}')}---\n${proxyConfig('c', '{concurrency: -1}')}`,
       ),
     ],
   );
   expect(code).toBe(0);
-  expect(out).toContain('- name: MARK\n');
+  expect(out).toContain('- name: ISTIO_META_MARK\n');
+  expect(out).not.toMatch(/name: CA_ADDR\s+value: elsewhere/);
+  expect(err).toMatch(/b\.yaml:\d+: ProxyConfig\/shop\/b: spec\.environmentVariables\["CA_ADDR"\]: is not set/);
   expect(err).toMatch(/b\.yaml:\d+: ProxyConfig\/shop\/c: spec\.concurrency: must be a whole number/);
 });
 

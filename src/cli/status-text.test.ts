@@ -80,7 +80,7 @@ test('proxies with trouble come first, and objects say who is waited for, or who
     '',
     'OBJECT                 GENERATION  SINCE    STATE',
     'Gateway/shop/g         deleted     3d ago   waits for p1',
-    'Sidecar/shop/s         2           15s ago  rejected by bad.shop: RouteConfiguration 80: bad\\u{a}weights; generation 1 is in force',
+    'Sidecar/shop/s         2           15s ago  rejected by bad.shop: RouteConfiguration 80: "bad\\nweights"; generation 1 is in force',
     'Sidecar/shop/t         2           15s ago  on its way; nothing of it is in force',
     'VirtualService/shop/a  2           15s ago  waits for p1, p2, p3, p4, p5 and 995 more',
     '',
@@ -130,11 +130,11 @@ test('one proxy is shown by type, with the objects that wait for it or that it r
     '',
     'TYPE  STATE          TO BE SENT  DETAILS',
     'cds   NO ANSWER 90s  3           long overdue: cold',
-    'rds   REJECTS 7      0           rejects 80, 81 and 5 more; bad weights',
+    'rds   REJECTS 7      0           rejects 80, 81 and 5 more; "bad weights"',
     '',
     'OBJECT                 GENERATION  SINCE    STATE',
     'VirtualService/shop/a  2           15s ago  not acknowledged for 10s',
-    'Sidecar/shop/s         2           15s ago  rejected: RouteConfiguration 80: bad\\u{a}weights; generation 1 is in force',
+    'Sidecar/shop/s         2           15s ago  rejected: RouteConfiguration 80: "bad\\nweights"; generation 1 is in force',
     '',
   ]);
 });

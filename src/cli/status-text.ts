@@ -1,4 +1,5 @@
 import type { ObjectReport, ProxyReport, StatusReport, TypeReport } from '../debug/status-report.ts';
+import { quoteName, quoteWords } from '../api/quote.ts';
 import { printable } from './printable.ts';
 import { duration, table } from './text-table.ts';
 
@@ -11,7 +12,7 @@ export function printStatus(reports: readonly StatusReport[]): string {
     .flatMap((report) => report.proxies.map((proxy) => ({ proxy, report, isFine: isFine(proxy) })))
     .sort((a, b) => Number(a.isFine) - Number(b.isFine) || compare(a.proxy.proxy, b.proxy.proxy))
     .map(({ proxy, report }) => [
-      ...[proxy.proxy, proxy.build, age(proxy.connectedSince, report), stateOf(proxy, report)],
+      ...[quoteName(proxy.proxy), proxy.build, age(proxy.connectedSince, report), stateOf(proxy, report)],
       proxy.waitedForByCount === 0 ? '' : many(proxy.waitedForByCount, 'object'),
       ...(reports.length > 1 ? [report.replica] : []),
     ]);
@@ -52,7 +53,7 @@ export function printProxies(reports: readonly StatusReport[]): string {
 
 function printProxy(proxy: ProxyReport, report: StatusReport): string {
   const facts = [
-    ['Node', proxy.node],
+    ['Node', quoteName(proxy.node)],
     ['Build', proxy.build || 'unknown'],
     ['Connected', `for ${age(proxy.connectedSince, report)}, to ${report.replica}`],
     ['State', stateOf(proxy, report)],
@@ -68,7 +69,7 @@ function printProxy(proxy: ProxyReport, report: StatusReport): string {
     return told === undefined ? [] : [[...beginning({ ...object, age: ageMs(object.since, report) }), told]];
   });
   return [
-    `${printable(proxy.proxy)}\n`,
+    `${quoteName(proxy.proxy)}\n`,
     ...facts.map(([name = '', value = '']) => `  ${name.padEnd(9)}  ${printable(value)}\n`),
     '\n',
     table(['TYPE', 'STATE', 'TO BE SENT', 'DETAILS'], types),
@@ -137,11 +138,11 @@ function withForce(text: string, { inForce }: Pick<ObjectReport, 'inForce'>): st
 }
 
 function printRefusal({ typeUrl, name, message }: ObjectReport['refusals'][number]): string {
-  return `${typeUrl.slice(typeUrl.lastIndexOf('.') + 1)} ${name}: ${message}`;
+  return `${quoteName(typeUrl.slice(typeUrl.lastIndexOf('.') + 1))} ${quoteName(name)}: ${quoteWords(message)}`;
 }
 
 function named(proxies: readonly { readonly proxy: string }[], count: number): string {
-  return list([...new Set(proxies.map(({ proxy }) => proxy))], count);
+  return list([...new Set(proxies.map(({ proxy }) => quoteName(proxy)))], count);
 }
 
 function list(all: readonly string[], count = all.length): string {
@@ -175,8 +176,8 @@ function typeState({ synced, refusedCount, unansweredSince }: TypeReport, report
 
 function detailsOf({ refused, refusedCount, error, overdue }: TypeReport): string {
   return [
-    ...(refusedCount > 0 ? [`rejects ${list(refused, refusedCount)}`] : []),
-    ...(error === undefined ? [] : [error]),
+    ...(refusedCount > 0 ? [`rejects ${list(refused.map(quoteName), refusedCount)}`] : []),
+    ...(error === undefined ? [] : [quoteWords(error)]),
     ...(overdue.length > 0 ? [`long overdue: ${list(overdue)}`] : []),
   ].join('; ');
 }

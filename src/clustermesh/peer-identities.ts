@@ -45,8 +45,12 @@ export interface PeerIdentitiesOptions {
   readonly onReplaced: () => void;
 }
 
-/** Texts that are kept once: of namespaces, service accounts and nodes, there are few. */
+/**
+ * Texts that are kept once, and how long: of namespaces, service accounts and nodes, there are few, and they are short.
+ * What an etcd says may be neither.
+ */
 const MOST_TEXTS = 10_000;
+const LONGEST_TEXT = 256;
 
 /** The identities of one other cluster, and which of them its addresses have. */
 export class PeerIdentities {
@@ -167,7 +171,7 @@ export class PeerIdentities {
 
   #once(text: string): string {
     const known = this.#texts.get(text);
-    if (known !== undefined) return known;
+    if (known !== undefined || text.length > LONGEST_TEXT) return known ?? text;
     if (this.#texts.size >= MOST_TEXTS) this.#texts.clear();
     this.#texts.set(text, text);
     return text;

@@ -4,6 +4,7 @@ import type { KubernetesObject } from '../api/object.ts';
 import type { ObjectSink } from '../api/source.ts';
 import { FakeClock } from '../testing/fake-clock.ts';
 import { Clusters } from './clusters.ts';
+import { runs } from '../testing/runs.ts';
 
 const object = (name: string): KubernetesObject => ({
   apiVersion: 'v1',
@@ -144,6 +145,6 @@ test('whatever happens to clusters, what is served of each is what its last whol
       expect(clock.pending).toBe(0);
       expect(sources.every(({ signal }) => signal.aborted)).toBe(true);
     }),
-    { numRuns: Number(process.env['PROPERTY_RUNS'] ?? 300) },
+    { numRuns: runs(300) },
   );
 });

@@ -31,6 +31,8 @@ test('without any setting everything has its default', () => {
       clusterAliases: {},
       multiclusterServices: false,
       gatewayScope: 'mesh',
+      gatewaySecretGrants: false,
+      crossNamespaceFiles: false,
       defaultProxyNamespace: 'default',
       defaultProxyType: 'sidecar',
     },
@@ -43,7 +45,7 @@ test('without any setting everything has its default', () => {
     jwksAllowedNetworks: [],
     insecureRemoteClusters: false,
     log: { level: 'info', format: 'text' },
-    lease: { name: 'fairlead', namespace: 'kube-system' },
+    lease: { name: 'fairlead', namespace: 'kube-system', duration: 15_000 },
     statusWrites: true,
     canaries: true,
   });

@@ -41,7 +41,12 @@ export interface Config {
   readonly log: { readonly level: LogLevel; readonly format: LogFormat };
   /** Ranges of addresses from which keys of token issuers may be fetched although they are not public. */
   readonly jwksAllowedNetworks: readonly string[];
-  readonly lease: { readonly name: string; readonly namespace: string };
+  readonly lease: {
+    readonly name: string;
+    readonly namespace: string;
+    /** Milliseconds. */
+    readonly duration: number;
+  };
   readonly statusWrites: boolean;
   /** Where kubeconfigs of remote clusters are, if not in Secrets. */
   readonly remoteKubeconfigs?: string;
@@ -79,6 +84,8 @@ export interface MeshSettings {
   readonly clusterAliases: Readonly<Record<string, string>>;
   readonly multiclusterServices: boolean;
   readonly gatewayScope: 'mesh' | 'namespace';
+  readonly gatewaySecretGrants: boolean;
+  readonly crossNamespaceFiles: boolean;
   readonly defaultProxyNamespace: string;
   readonly defaultProxyType: 'sidecar' | 'router';
 }
@@ -121,7 +128,11 @@ export function readConfig(origins: Origins): Config {
     canaries: values.one('canaries') === 'on',
     log: { level: values.one('logLevel'), format: values.one('logFormat') },
     jwksAllowedNetworks: values.one('jwksAllowedNetworks'),
-    lease: { name: values.one('leaseName'), namespace: values.one('leaseNamespace') },
+    lease: {
+      name: values.one('leaseName'),
+      namespace: values.one('leaseNamespace'),
+      duration: values.one('leaseDuration'),
+    },
     statusWrites: values.one('statusWrites') === 'on',
     ...remoteKubeconfigsOf(values),
     ...clusterMeshOf(values, isDirectory),
@@ -256,6 +267,8 @@ function meshOf(values: Values): MeshSettings {
     clusterAliases: values.one('clusterAliases'),
     multiclusterServices: values.one('multiclusterServices') === 'on',
     gatewayScope: values.one('gatewayScope'),
+    gatewaySecretGrants: values.one('gatewaySecretGrants') === 'on',
+    crossNamespaceFiles: values.one('crossNamespaceFiles') === 'on',
     defaultProxyNamespace: values.one('defaultProxyNamespace'),
     defaultProxyType: values.one('defaultProxyType'),
   };

@@ -74,6 +74,12 @@ export function duration(value: string): number | Wrong {
   return Number(match[1]) * units[match[2] as keyof typeof units];
 }
 
+/** Leases count in seconds, and a shorter one is lost while the API server takes its time. */
+export function leaseDuration(value: string): number | Wrong {
+  const ms = duration(value);
+  return ms instanceof Wrong || (ms >= 3_000 && ms <= 3_600_000) ? ms : new Wrong('must be from 3s to 1h');
+}
+
 export function positive(value: string): number | Wrong {
   return /^[1-9]\d{0,8}$/.test(value) ? Number(value) : new Wrong('must be a whole number above 0');
 }

@@ -5,6 +5,7 @@ import {
   batch,
   dnsNames,
   duration,
+  leaseDuration,
   matching,
   meshClusterName,
   namespace,
@@ -186,6 +187,18 @@ export const settings = {
     fallback: 'mesh',
     parse: oneOf('mesh', 'namespace'),
   },
+  gatewaySecretGrants: {
+    placeholder: 'on|off',
+    help: 'on: a Gateway uses a Secret on routers of another namespace only if the Secret grants it (annotation fairlead.dev/gateways-from)',
+    fallback: 'off',
+    parse: oneOf('on', 'off'),
+  },
+  crossNamespaceFiles: {
+    placeholder: 'on|off',
+    help: 'whether DestinationRules and Gateways may name files in proxies of other namespaces than their own',
+    fallback: 'off',
+    parse: oneOf('on', 'off'),
+  },
   batch: {
     placeholder: 'ms/ms',
     help: 'how long a change of config waits for others / longest wait of any change',
@@ -288,6 +301,12 @@ export const settings = {
     fallback: 'fairlead',
     parse: objectName,
   },
+  leaseDuration: {
+    placeholder: 'duration',
+    help: 'how long a leader may go without renewing its Lease before another replica takes over; it renews every 2/15 of this, and steps down after 2/3',
+    fallback: '15s',
+    parse: leaseDuration,
+  },
   leaseNamespace: {
     placeholder: 'namespace',
     help: 'namespace of the Lease, the same for all releases in a cluster',
@@ -321,6 +340,8 @@ export const meshSettingNames: readonly SettingName[] = [
   'clusterAliases',
   'multiclusterServices',
   'gatewayScope',
+  'gatewaySecretGrants',
+  'crossNamespaceFiles',
 ];
 /** Settings that say where a cluster is. */
 export const clusterSettingNames: readonly SettingName[] = ['kubeconfig', 'context', 'rootNamespace'];

@@ -15,6 +15,7 @@ interface Part<Content> extends CredentialPart<Content> {
 
 interface Stored {
   readonly exists: boolean;
+  readonly grants: readonly string[];
   readonly pair: Part<NonNullable<Credential['pair']['content']>>;
   readonly roots: Part<NonNullable<Credential['roots']['content']>>;
 }
@@ -41,8 +42,8 @@ export class CredentialStore {
     return this.#stored.has(key);
   }
 
-  /** What the object contains now; undefined: it does not exist. */
-  found(key: CredentialKey, entries: Entries | undefined): void {
+  /** What the object contains now; undefined: it does not exist. `grants`: see {@link Credential}. */
+  found(key: CredentialKey, entries: Entries | undefined, grants: readonly string[] = []): void {
     if (entries === undefined) {
       this.#failed(key, 'does not exist', false);
       return;
@@ -51,6 +52,7 @@ export class CredentialStore {
     const { pair, roots } = readCredential(entries);
     this.#put(key, {
       exists: true,
+      grants,
       pair: this.#partOf(pair, before?.pair),
       roots: this.#partOf(roots, before?.roots),
     });
@@ -67,9 +69,9 @@ export class CredentialStore {
   }
 
   #failed(key: CredentialKey, problem: string, exists: boolean): void {
-    const { pair = {}, roots = {} }: Partial<Stored> = this.#stored.get(key) ?? {};
+    const { grants = [], pair = {}, roots = {} }: Partial<Stored> = this.#stored.get(key) ?? {};
     const hasContent = pair.content !== undefined || roots.content !== undefined;
-    this.#put(key, { exists: exists || hasContent, pair: { ...pair, problem }, roots: { ...roots, problem } });
+    this.#put(key, { exists: exists || hasContent, grants, pair: { ...pair, problem }, roots: { ...roots, problem } });
   }
 
   #partOf<Content>(read: Read<Content>, before: Part<Content> | undefined): Part<Content> {
@@ -88,8 +90,8 @@ export class CredentialStore {
     if (signal.aborted) return;
     const cancel = clock.after(EXPIRY_CHECK, () => {
       signal.removeEventListener('abort', cancel);
-      for (const [key, { exists, pair, roots }] of this.#stored)
-        this.#put(key, { exists, pair: this.#looked(pair), roots: this.#looked(roots) });
+      for (const [key, { exists, grants, pair, roots }] of this.#stored)
+        this.#put(key, { exists, grants, pair: this.#looked(pair), roots: this.#looked(roots) });
       this.#checkLater();
     });
     signal.addEventListener('abort', cancel, { once: true });
@@ -103,8 +105,8 @@ export class CredentialStore {
   }
 }
 
-function credentialOf({ exists, pair, roots }: Stored): Credential {
-  return { exists, pair: partOf(pair), roots: partOf(roots) };
+function credentialOf({ exists, grants, pair, roots }: Stored): Credential {
+  return { exists, ...(grants.length > 0 && { grants }), pair: partOf(pair), roots: partOf(roots) };
 }
 
 function partOf<Content>({ content, problem }: Part<Content>): CredentialPart<Content> {

@@ -17,6 +17,7 @@ class Lab {
   /** What each commit wrote, and when. */
   readonly published: { readonly at: number; readonly keys: readonly string[] }[] = [];
   readonly commits: Commit[] = [];
+  readonly broken: unknown[] = [];
 
   constructor(clock = new FakeClock()) {
     this.clock = clock;
@@ -26,6 +27,7 @@ class Lab {
       isConfig: (input) => input === this.config,
       slice: SLICE,
       clock,
+      broken: (error) => this.broken.push(error),
       signal: this.stop.signal,
     });
     this.graph.observe((draft) =>
@@ -326,4 +328,18 @@ test('a function of an index that throws stops no commit', async () => {
   await lab.clock.advance(QUIET);
   expect(index.get('all')?.map(({ key }) => key)).toEqual(['a', 'c']);
   expect(lab.graph.failures.size).toBe(1);
+});
+
+test('a bug in the graph itself ends all commits, and is reported', async () => {
+  const lab = Lab.open();
+  const bug = new Error('bug');
+  lab.graph.draftInSteps = () => {
+    throw bug;
+  };
+  lab.write('a');
+  await lab.clock.advance(QUIET);
+  lab.write('b');
+  await lab.clock.advance(10 * MAX);
+  expect(lab.broken).toEqual([bug]);
+  expect(lab.published).toEqual([]);
 });

@@ -11,6 +11,8 @@ export interface CommitterOptions {
   /** A commit yields after this long, or {@link LONG_SLICES} times as long if it is a long one. Milliseconds. */
   readonly slice: number;
   readonly clock: Pick<Clock, 'now' | 'after'>;
+  /** A commit failed halfway, because of a bug in the graph itself. No other follows: the process must end, in order. */
+  readonly broken: (error: unknown) => void;
   readonly signal: AbortSignal;
 }
 
@@ -147,13 +149,21 @@ export class Committer {
     this.waitingForThis = this.waitingForNext.splice(0);
     this.running = true;
     const { clock, signal, slice } = this.options;
-    const steps = this.graph.draftInSteps(writes, { discardable: false });
+    let steps: ReturnType<Graph['draftInSteps']> | undefined;
     const firstAt = writes.length === 0 ? clock.now() : this.firstAt;
     this.since = firstAt;
     let work = 0;
     const next = (): void => {
       if (signal.aborted) return;
+      try {
+        advance();
+      } catch (error) {
+        this.options.broken(error);
+      }
+    };
+    const advance = (): void => {
       const begin = clock.now();
+      steps ??= this.graph.draftInSteps(writes, { discardable: false });
       let step = steps.next();
       const most = work < LONG_WORK_MS ? slice : slice * LONG_SLICES;
       while (step.done !== true && clock.now() < begin + most) step = steps.next();

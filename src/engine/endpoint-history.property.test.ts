@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../api/object.ts';
 import { LOST_MS } from './endpoint-history.ts';
 import { EndpointLab, pod, service, slice } from './testing/endpoint-lab.ts';
+import { runs } from '../testing/runs.ts';
 
 /** One Pod of many, as the API server has it: some share an address one after the other. */
 interface Pod {
@@ -250,8 +251,8 @@ test('what is served is what is listed, and what a list has lost while its Pod i
       }
       lab.end();
     }),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   );
   // The histories are about something.
-  expect(held).toBeGreaterThan(100);
+  expect(held).toBeGreaterThan(runs(100));
 });

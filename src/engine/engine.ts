@@ -55,6 +55,8 @@ export interface EngineOptions {
   readonly tenantOf?: TenantOf;
   /** Changes finished messages: tests have proxies refuse them. */
   readonly amend?: Amend;
+  /** See {@link CommitterOptions}; absent: throws. */
+  readonly broken?: (error: unknown) => void;
   /** Replaces the system clock: tests skip time. */
   readonly clock?: Clock;
   readonly signal: AbortSignal;
@@ -105,6 +107,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     isConfig: (input) => config.has(input),
     slice: 10,
     clock,
+    broken:
+      options.broken ??
+      ((error) => {
+        throw error;
+      }),
     signal: options.signal,
   });
   const budgets = new DemandBudgets(
@@ -218,6 +225,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     log: options.log,
     ready: () => ready,
     now: () => clock.now(),
+    ...(clock === systemClock && { idle: () => performance.eventLoopUtilization().idle }),
     signal: options.signal,
   });
   graph.observe((draft) => {

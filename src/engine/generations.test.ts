@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { type CustomKindName, restricts } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import type { Recipient } from '../ads/rollouts/recipient.ts';
 import { Concern, type Rollout } from '../ads/rollouts/rollout.ts';
@@ -16,6 +17,8 @@ class Lab {
   readonly rollouts = new Rollouts({ after: () => {}, settled: () => {}, changed: () => {} });
   readonly #tracked = new Map<string, Tracked>();
   readonly #rejected = new Map<string, RejectedGeneration | undefined>();
+  /** All resources are made from all objects. */
+  readonly #origins = new Set<string>();
   readonly generations: Generations;
 
   constructor() {
@@ -25,7 +28,7 @@ class Lab {
       write: ({ key, value }) => void this.#rejected.set(key, value as RejectedGeneration | undefined),
       isInForce: () => true,
       canaries: true,
-      isLibrary: () => false,
+      isLibrary: ({ build }) => build === LIBRARY,
       clock: {
         now: () => this.now,
         after: (ms, work) => {
@@ -38,12 +41,13 @@ class Lab {
   }
 
   /** A new object that is on its way to proxies. */
-  object(namespace: string, name: string): Rollout {
+  object(namespace: string, name: string, kind: CustomKindName = 'VirtualService'): Rollout {
     const metadata = { namespace, name, uid: name, generation: 1 };
     const objectKey = `test/${namespace}/${name}`;
-    const key = generationKey('VirtualService', objectKey);
-    this.generations.changed('VirtualService', objectKey, { kind: 'VirtualService', metadata } as KubernetesObject);
-    const object = { kind: 'VirtualService' as const, namespace, name, uid: name, generation: 1 };
+    const key = generationKey(kind, objectKey);
+    this.generations.changed(kind, objectKey, { kind, metadata } as KubernetesObject);
+    const object = { kind, namespace, name, uid: name, generation: 1 };
+    this.#origins.add(key);
     const progress = { state: 'underway', proxies: 0, waiting: [] } as const;
     this.#tracked.set(key, {
       key,
@@ -55,7 +59,7 @@ class Lab {
       isRecalled: false,
       progress,
     });
-    return this.rollouts.begin(key);
+    return this.rollouts.begin(key, restricts(kind));
   }
 
   /** The source has delivered that, and it is not committed yet. */
@@ -73,9 +77,14 @@ class Lab {
 
   refuses(concern: Concern, recipient: Recipient): void {
     const refused = [...concern.names.keys()].map((name) => ({
-      ...{ typeUrl: 'rds', name, version: '1', message: 'no', origins: new Set<string>() },
+      ...{ typeUrl: 'rds', name, version: '1', message: 'no', origins: this.#origins },
     }));
     concern.refuse(recipient, refused);
+    for (const { key } of concern.rollouts) this.generations.progressed(key);
+  }
+
+  takes(concern: Concern, recipient: Recipient): void {
+    concern.end(recipient);
     for (const { key } of concern.rollouts) this.generations.progressed(key);
   }
 
@@ -93,6 +102,8 @@ class Lab {
     }
   }
 }
+
+const LIBRARY = 'gRPC';
 
 const of = (tenant: string, i = 0): Recipient => ({
   stream: `${tenant} ${i}`,
@@ -121,6 +132,18 @@ test('one tenant decides where nobody else is concerned', () => {
   const liar = of('tenant');
   lab.refuses(lab.sent(liar, 'table', shared), liar);
   expect(lab.isRejected(shared)).toBe(true);
+});
+
+test('libraries decide about an object only where no Envoy is concerned', () => {
+  for (const hasEnvoy of [false, true]) {
+    const lab = new Lab();
+    const shared = lab.object('shop', 'shared');
+    const library = { ...of('shop'), build: LIBRARY };
+    if (hasEnvoy) lab.sent(of('shop', 1), 'of Envoys', shared);
+    lab.refuses(lab.sent(library, 'of libraries', shared), library);
+    lab.pass(1_000);
+    expect(lab.isRejected(shared)).toBe(!hasEnvoy);
+  }
 });
 
 test('one tenant decides also if others find out later that they are not concerned', () => {
@@ -163,4 +186,65 @@ test('what proxies reject just after an object was deleted is not remembered for
   lab.refuses(concern, proxy);
   lab.pass(1_000);
   expect(lab.isRejected(object)).toBe(false);
+});
+
+describe('an object that restricts proxies', () => {
+  test.each(['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const)(
+    'stays in force, whoever rejects it, here or elsewhere, now or before a restart: %s',
+    (kind) => {
+      const lab = new Lab();
+      const policy = lab.object('shop', 'policy', kind);
+      const [own, other] = [of('shop'), of('other')];
+      const concern = lab.sent(own, 'inbound', policy);
+      concern.begin(other);
+      for (const each of [own, other]) lab.refuses(concern, each);
+      const generations = [{ generation: 1, proxies: 2, refusals: [] }];
+      lab.generations.rejectedElsewhere(policy.key, { uid: 'policy', generations });
+      const object = { kind, name: 'policy', uid: 'policy' };
+      lab.generations.found(policy.key, { object, newest: 1, reason: 'Rejected', former: [], rejected: generations });
+      lab.pass(10_000);
+      expect(lab.isRejected(policy)).toBe(false);
+    },
+  );
+
+  /** Both have changed what the proxy rejects. */
+  function together() {
+    const lab = new Lab();
+    const policy = lab.object('istio-system', 'policy', 'AuthorizationPolicy');
+    const sidecar = lab.object('shop', 'sidecar', 'Sidecar');
+    const proxy = of('shop');
+    const both = lab.sent(proxy, 'inbound', policy, sidecar);
+    lab.refuses(both, proxy);
+    return { lab, policy, sidecar, proxy, both };
+  }
+
+  test('is tried without what changed together with it, and that comes back if it was the restriction', () => {
+    const { lab, sidecar, proxy, both } = together();
+    expect(lab.isRejected(sidecar)).toBe(true);
+    lab.pass(5_000);
+    expect(lab.isRejected(sidecar)).toBe(false);
+    lab.refuses(both, proxy);
+    lab.refuses(lab.sent(proxy, 'inbound', sidecar), proxy);
+    lab.pass(10_000);
+    expect(lab.isRejected(sidecar)).toBe(false);
+  });
+
+  test('is tried without what changed together with it, and that goes back if it is to blame', () => {
+    const { lab, policy, sidecar, proxy, both } = together();
+    lab.takes(both, proxy);
+    lab.pass(5_000);
+    expect(lab.isRejected(sidecar)).toBe(false);
+    lab.refuses(lab.sent(proxy, 'inbound', sidecar), proxy);
+    expect([policy, sidecar].map((each) => lab.isRejected(each))).toEqual([false, true]);
+  });
+
+  test('does not keep in force what others reject who have taken it', () => {
+    const { lab, sidecar, both } = together();
+    lab.pass(5_000);
+    const mate = of('shop', 1);
+    expect(both.waiting.size).toBe(1);
+    lab.refuses(lab.sent(mate, 'inbound', sidecar), mate);
+    lab.pass(500);
+    expect(lab.isRejected(sidecar)).toBe(true);
+  });
 });

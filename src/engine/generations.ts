@@ -1,4 +1,4 @@
-import type { CustomKindName } from '../api/kinds.ts';
+import { type CustomKindName, restricts } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import type { Recipient } from '../ads/rollouts/recipient.ts';
 import type { Concern } from '../ads/rollouts/rollout.ts';
@@ -9,7 +9,8 @@ import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 import type { Progress } from '../status/programmed.ts';
 import { formerObject, type KeptGenerations, mostRefusals, mostRejected } from './kept-generations.ts';
 import { type ProgressOfObjects, refusalsIn } from './progress.ts';
-import { areAll, believed, isBelieved, type Refusals, tenantsIn } from './refusals.ts';
+import { apartFromRestrictions, areAll, believed, isBelieved, type Refusals, tenantsIn } from './refusals.ts';
+import { type Suspect, Suspects } from './suspects.ts';
 
 export interface GenerationsOptions {
   readonly inputs: Inputs;
@@ -34,7 +35,8 @@ const mostElsewhere = 4_096;
 
 /**
  * Decides which generations of an object may be in force: remembers those before the newest until proxies have
- * acknowledged that, and rules out those that proxies reject. By {@link generationKey}.
+ * acknowledged that, and rules out those that proxies reject, unless the object restricts proxies: whoever is shut out
+ * has no vote on that. By {@link generationKey}.
  */
 export class Generations {
   readonly #options: GenerationsOptions;
@@ -46,11 +48,7 @@ export class Generations {
   readonly #kept = new Map<string, KeptGenerations>();
   /** What other replicas have last rejected of an object. */
   readonly #elsewhere = new Map<string, RejectedGeneration>();
-  /**
-   * Objects that changed together and are tried one by one, by namespace: the next one first. Namespaces take turns, so
-   * that what one tenant changes and rejects does not hold up what others have changed.
-   */
-  readonly #suspects = new Map<string, Suspect[]>();
+  readonly #suspects = new Suspects();
   #trial: { readonly suspect: Suspect; readonly until: number } | undefined;
   /** Concerns up to this one are about what was in force of an object before it was last decided. */
   readonly #decided = new Map<string, number>();
@@ -72,6 +70,7 @@ export class Generations {
     } else this.#newest.set(key, object);
     if (before === undefined) return this.#recall(key);
     if (isSameGeneration(before, object)) return;
+    this.#suspects.forget(key);
     if (object === undefined || object.metadata.uid !== before.metadata.uid || isEarlier(object, before)) {
       this.#setFormer(key, []);
       this.#setRejected(key, undefined);
@@ -114,6 +113,7 @@ export class Generations {
       this.#setFormer(key, []);
       this.#setRejected(key, undefined);
       this.#decided.delete(key);
+      this.#suspects.forget(key);
     }
     const rollout = this.#options.progress.rollouts.get(key);
     if (rollout !== undefined)
@@ -124,7 +124,8 @@ export class Generations {
   /**
    * A refusal is first a fact about one proxy. It is one about the object if no proxy takes what it has changed; and if
    * the proxy may have had reasons of its own, only when another one says the same. Proxies that have not proven their
-   * tenant do not matter here, and gRPC's libraries only where the object concerns no Envoy.
+   * tenant do not matter here, and gRPC's libraries only where the object concerns no Envoy. Where all of them may as well
+   * refuse a restriction, which stays, the object is tried again once they have had time to take that without it.
    */
   #judge(concern: Concern): void {
     const { clock, canaries, isLibrary } = this.#options;
@@ -133,27 +134,48 @@ export class Generations {
     const names = new Set([...concern.refusals.values()].flat().map(({ name }) => name));
     let isOpen = false;
     for (const name of names) {
-      const suspects = this.#suspectsIn(concern, name);
-      const { waiting, refusals, takers } = believed(concern.opinionsOn(name));
-      if (suspects.length === 0 || takers.length > 0) continue;
+      const all = this.#suspectsIn(concern, name);
+      if (all.length === 0) continue;
+      const { waiting, refusals: every, takers } = believed(concern.opinionsOn(name));
+      if (takers.length > 0) continue;
+      const { suspects, refusals, reach, beside } = this.#weigh(all, every);
+      if (suspects.length === 0) continue;
       const areLibraries = [...refusals.keys()].every(isLibrary);
-      const reach = areLibraries ? this.#reachOfLibraries(suspects, refusals) : this.#reachOf(suspects, refusals);
       const open = this.#open.get(concern) ?? { until: clock.now() + ANSWER_MS };
       // Some may not have looked yet whether it concerns them.
       if ((reach === 'nowhere' || areLibraries || !areAll(refusals, waiting)) && clock.now() < open.until) {
         this.#open.set(concern, open);
         isOpen = true;
-      } else if (reach !== 'nowhere') this.#rejectAll(suspects, refusals, reach === 'here');
+      } else if (reach !== 'nowhere') this.#rejectAll(suspects, refusals, reach === 'here', beside);
     }
     if (isOpen) this.#wait();
     else this.#open.delete(concern);
+  }
+
+  /** Those who may as well refuse a restriction count only if the others are not enough, and only once. */
+  #weigh(suspects: readonly Suspect[], refusals: Refusals): Weighed {
+    const { progress } = this.#options;
+    const { apart, restrictions } = apartFromRestrictions(refusals, (key) => progress.rollouts.get(key));
+    const reach = this.#reachOf(suspects, apart);
+    const [beside] = [...restrictions].flatMap(({ key }): Suspect[] => {
+      const { object } = progress.get(key) ?? {};
+      return object === undefined ? [] : [{ key, uid: object.uid, generation: object.generation }];
+    });
+    if (reach !== 'nowhere' || beside === undefined) return { suspects, refusals: apart, reach, beside: undefined };
+    const untried = suspects.filter((each) => !this.#suspects.isCleared(each, beside));
+    return { suspects: untried, refusals, reach: this.#reachOf(untried, refusals), beside };
+  }
+
+  #reachOf(suspects: readonly Suspect[], refusals: Refusals): Reach {
+    const areLibraries = [...refusals.keys()].every(this.#options.isLibrary);
+    return areLibraries ? this.#reachOfLibraries(suspects, refusals) : this.#reachOfAny(suspects, refusals);
   }
 
   /**
    * Where these count against the objects. One tenant alone may say so only of objects of its own, or where they concern
    * nobody else: with any resource, since the object is taken back whole.
    */
-  #reachOf(suspects: readonly Suspect[], refusals: Refusals): Reach {
+  #reachOfAny(suspects: readonly Suspect[], refusals: Refusals): Reach {
     const tenants = tenantsIn(refusals);
     const [tenant] = tenants;
     if (tenants.size !== 1) return tenants.size > 1 ? 'everywhere' : 'nowhere';
@@ -168,7 +190,7 @@ export class Generations {
 
   /** What a library does not understand, an Envoy may. */
   #reachOfLibraries(suspects: readonly Suspect[], refusals: Refusals): Reach {
-    if (this.#reachOf(suspects, refusals) === 'nowhere') return 'nowhere';
+    if (this.#reachOfAny(suspects, refusals) === 'nowhere') return 'nowhere';
     return suspects.some(({ key }) => this.#concernsEnvoys(key)) ? 'nowhere' : 'here';
   }
 
@@ -179,10 +201,11 @@ export class Generations {
     return concerns.some(({ reached }) => [...reached].some((client) => !isLibrary(client)));
   }
 
-  /** The generations in force that may be what is wrong with a resource. */
+  /** The generations in force that may be what is wrong with a resource, and that may be taken back. */
   #suspectsIn(concern: Concern, name: string): readonly Suspect[] {
     return [...concern.changersOf(name)].flatMap((rollout): Suspect[] => {
-      const { key } = rollout;
+      const { key, restricts } = rollout;
+      if (restricts) return [];
       const { object, isDeleted } = this.#options.progress.get(key) ?? {};
       if (object === undefined || isDeleted === true || !rollout.isAbout(concern)) return [];
       // What is not committed yet may have ended it.
@@ -194,12 +217,13 @@ export class Generations {
     });
   }
 
-  #rejectAll(all: readonly Suspect[], refusals: Refusals, isHere: boolean): void {
-    const alone = all.length === 1;
+  /** @param beside what stays in force, and may be to blame as well. */
+  #rejectAll(all: readonly Suspect[], refusals: Refusals, isHere: boolean, beside: Suspect | undefined): void {
+    const alone = all.length === 1 && beside === undefined;
     const how = { ...(!alone && { isSuspect: true as const }), ...(isHere && { isHere: true as const }) };
     for (const each of all) this.#reject(each, refusals, how);
-    if (!alone) for (const each of all) this.#suspect(each);
-    if (this.#trial === undefined || this.#suspects.size > 0) this.#tryNext();
+    if (!alone) this.#suspects.add(all, beside);
+    if (this.#trial === undefined || !this.#suspects.isEmpty) this.#tryNext();
   }
 
   #reject({ key, uid, generation }: Suspect, refusals: Refusals, how: { isSuspect?: true; isHere?: true }): void {
@@ -229,28 +253,11 @@ export class Generations {
       if (isUndecided && clock.now() < until) return this.#wait();
       this.#trial = undefined;
     }
-    const next = this.#nextSuspect();
+    const next = this.#suspects.next();
     if (next === undefined) return;
     this.#trial = { suspect: next, until: clock.now() + TRIAL_MS };
     this.#pardon(next);
     this.#wait();
-  }
-
-  #suspect(suspect: Suspect): void {
-    const { namespace } = parseGenerationKey(suspect.key);
-    const known = this.#suspects.get(namespace);
-    if (known === undefined) this.#suspects.set(namespace, [suspect]);
-    else known.push(suspect);
-  }
-
-  #nextSuspect(): Suspect | undefined {
-    for (const [namespace, suspects] of this.#suspects) {
-      const next = suspects.shift();
-      this.#suspects.delete(namespace);
-      if (suspects.length > 0) this.#suspects.set(namespace, suspects);
-      return next;
-    }
-    return undefined;
   }
 
   /**
@@ -271,7 +278,7 @@ export class Generations {
         key,
         former.map((each) => formerObject(newest, each)),
       );
-    if (!this.#options.canaries) return;
+    if (!this.#options.canaries || restricts(parseGenerationKey(key).kind)) return;
     const elsewhere = this.#elsewhere.get(key);
     const said = elsewhere?.uid === uid ? elsewhere.generations.filter((each) => each.generation === generation) : [];
     const known = this.#rejected.get(key)?.generations ?? [];
@@ -363,11 +370,13 @@ export class Generations {
 
 type Reach = 'everywhere' | 'here' | 'nowhere';
 
-/** A generation of an object. */
-interface Suspect {
-  readonly key: string;
-  readonly uid: string;
-  readonly generation: number;
+/** Which refusals count against which objects. */
+interface Weighed {
+  readonly suspects: readonly Suspect[];
+  readonly refusals: Refusals;
+  readonly reach: Reach;
+  /** A restriction that may be to blame as well. */
+  readonly beside: Suspect | undefined;
 }
 
 function areSame(objects: readonly KubernetesObject[], former: KeptGenerations['former']): boolean {

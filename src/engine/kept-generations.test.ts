@@ -43,11 +43,22 @@ describe('of an object', () => {
     ).toBe('undecided');
   });
 
-  test('that is rejected, and that fails closed, the rejection is kept', () => {
-    const kept = keptGenerations({ verdict: verdict(2), former: undefined, rejected: rejectedOf(2) });
+  test('that is rejected, and was never good, the rejection is kept', () => {
+    const kept = keptGenerations({ verdict: verdict(2, 'nothing'), former: undefined, rejected: rejectedOf(2) });
     expect(kept).toMatchObject({ newest: 2, reason: 'Rejected', former: [], rejected: [{ generation: 2 }] });
     expect(kept).not.toHaveProperty('inForce');
   });
+
+  test.each(['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'])(
+    'of kind %s, nothing counts in which proxies rejected it, as earlier versions let them',
+    (kind) => {
+      const former = [{ apiVersion: 'security.istio.io/v1', generation: 1, spec: {} }];
+      const spec = { object: { kind, name: 'p', uid: 'u' }, newest: 3, reason: 'Rejected', former };
+      expect(readKept('shop', spec, validate)).toMatchObject({ newest: 3, former: [{ generation: 1 }] });
+      const rejected = [{ generation: 2, proxies: 1, refusals: [] }];
+      expect(readKept('shop', { ...spec, rejected }, validate)).toBeUndefined();
+    },
+  );
 
   test('what is read is what was kept, as the object was, under its present name and uid', () => {
     const former = { objects: [object(3), object(2)] };

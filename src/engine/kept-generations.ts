@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type CustomKindName, kinds } from '../api/kinds.ts';
+import { type CustomKindName, kinds, restricts } from '../api/kinds.ts';
 import { isObject, type Json } from '../api/json.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import type { Validate } from '../api/validate.ts';
@@ -53,7 +53,7 @@ export function keptGenerations({ verdict, former, rejected }: Decided): KeptGen
   const rejections = rejected?.uid === uid ? rejected.generations : [];
   const ofNewest = rejections.find((each) => each.generation === generation);
   if (ofNewest?.isSuspect === true) return 'undecided';
-  if (inForce === undefined && ofNewest === undefined) return undefined;
+  if (inForce === undefined) return undefined;
   const good = (former?.objects ?? []).filter(
     ({ metadata }) =>
       metadata.uid === uid && !rejections.some((each) => each.generation === (metadata.generation ?? 0)),
@@ -130,7 +130,8 @@ export function printKept({ object, newest, inForce, reason, former, rejected }:
 
 /**
  * Undefined for what is not one. Whoever may write such objects decides what they say: former generations that the API
- * server would not take for this object do not count.
+ * server would not take for this object do not count. Nor does anything in which proxies rejected an object that
+ * restricts them, as earlier versions allowed: a generation that they took back is not among the former ones.
  */
 export function readKept(namespace: string, spec: unknown, validate: Validate): KeptGenerations | undefined {
   if (!isObject(spec) || !isObject(spec['object'])) return undefined;
@@ -139,6 +140,7 @@ export function readKept(namespace: string, spec: unknown, validate: Validate): 
   const known = kinds.find((each) => each.custom && each.name === kind);
   if (known === undefined || typeof name !== 'string' || typeof uid !== 'string' || !isGeneration(newest))
     return undefined;
+  if (restricts(known.name) && listOf(rejected, mostRejected).length > 0) return undefined;
   const isAcceptable = ({ apiVersion, labels, annotations, spec: content }: FormerGeneration): boolean =>
     known.versions.some((version) => apiVersion === `${known.group}/${version}`) &&
     validate({

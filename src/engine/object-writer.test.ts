@@ -8,6 +8,7 @@ import { declareInputs } from '../mesh/inputs.ts';
 import { anyJson } from '../reconcilers/security/testing/any-json.ts';
 import { ObjectWriter } from './object-writer.ts';
 import { EndpointLab } from './testing/endpoint-lab.ts';
+import { runs } from '../testing/runs.ts';
 
 function lab() {
   const inputs = declareInputs(new Graph());
@@ -77,7 +78,7 @@ test.each(kinds)('every $name that an API server could send is delivered', (kind
       lab.list(kind.name, trim({ ...raw, endpoints: [] }), trim(raw));
       lab.list(kind.name);
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
   lab.end();
 });

@@ -3,7 +3,7 @@ import { type CustomKindName, type KindName, type SourceKindName, kinds } from '
 import { isObject } from '../api/json.ts';
 import { type KubernetesObject, type ObjectMeta, objectKey, parseObjectKey, revisionOf } from '../api/object.ts';
 import type { ObjectSink } from '../api/source.ts';
-import { credentialKey } from '../model/credential.ts';
+import { credentialKey, grantsIn } from '../model/credential.ts';
 import type { CredentialStore } from '../credentials/credential-store.ts';
 import { entriesOfConfigMap, entriesOfSecret } from '../credentials/entries.ts';
 import type { Write } from '../cache/graph.ts';
@@ -76,7 +76,11 @@ export class ObjectWriter implements ObjectSink {
     const key = objectKey(this.options.source, namespace, name);
     if (kind === 'Secret') {
       this.present(kind, key, from);
-      this.options.credentials.found(credentialKey({ kind, namespace, name }), entriesOfSecret(object as Secret));
+      this.options.credentials.found(
+        credentialKey({ kind, namespace, name }),
+        entriesOfSecret(object as Secret),
+        grantsIn(object.metadata.annotations),
+      );
       return key;
     }
     if (this.isForOthers(kind, object)) {

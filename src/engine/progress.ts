@@ -1,6 +1,6 @@
-import { type CustomKindName, kinds } from '../api/kinds.ts';
+import { type CustomKindName, kinds, restricts } from '../api/kinds.ts';
 import { type KubernetesObject, sourceOfKey } from '../api/object.ts';
-import { isMadeFrom, NewLeaves, originKey } from '../ads/store/origins.ts';
+import { NewLeaves, Origins, originKey } from '../ads/store/origins.ts';
 import type { EncodedResource } from '../ads/store/resource.ts';
 import type { Recipient, Refused } from '../ads/rollouts/recipient.ts';
 import { NO_ROLLOUTS, type Rollout } from '../ads/rollouts/rollout.ts';
@@ -159,7 +159,7 @@ export class ProgressOfObjects {
       if (entry === undefined) continue;
       if (isRecalled(entry) && this.#rejectedOf(key, entry.object) !== undefined) entry.acknowledged = undefined;
       if (entry.acknowledged !== undefined) continue;
-      const rollout = this.rollouts.begin(key);
+      const rollout = this.rollouts.begin(key, restricts(entry.object.kind));
       if (write.input === this.#options.inputs.rejectedGenerations) rollout.reconsider();
     }
     this.#isFirst = false;
@@ -172,6 +172,7 @@ export class ProgressOfObjects {
     if (rollouts.size === 0) return { ofChange: nothing, ofWorld: nothing, ofResource: nothing };
     const known = new Map<object, readonly Rollout[]>();
     const leaves = new NewLeaves();
+    const origins = new Origins();
     const ofChange = ({ causes }: Pick<Change<unknown>, 'causes'>): readonly Rollout[] => {
       let found = known.get(causes);
       if (found === undefined) {
@@ -186,7 +187,7 @@ export class ProgressOfObjects {
       ofWorld: () => (all ??= this.#rolloutsOf(draft.writes)),
       ofResource: (change, before, after) => {
         const caused = ofChange(change);
-        const made = this.#madeFrom(leaves, before, after, caused);
+        const made = this.#madeFrom({ leaves, origins }, before, after, caused);
         return made.length === 0 ? caused : [...caused, ...made];
       },
     };
@@ -203,18 +204,21 @@ export class ProgressOfObjects {
    * reason, is not its change: endpoints that come and go would keep it waiting for ever.
    */
   #madeFrom(
-    leaves: NewLeaves,
+    { leaves, origins }: { readonly leaves: NewLeaves; readonly origins: Origins },
     before: EncodedResource | undefined,
     after: EncodedResource | undefined,
     caused: readonly Rollout[],
   ): readonly Rollout[] {
     const found = new Set<Rollout>();
     if (after === undefined) return NO_ROLLOUTS;
-    for (const { origins } of leaves.of(after.body, before?.body))
-      for (const origin of origins) {
-        const rollout = this.rollouts.get(originKey(origin));
-        if (rollout === undefined || found.has(rollout) || caused.includes(rollout)) continue;
-        if (before === undefined || !isMadeFrom(before.body, rollout.key)) found.add(rollout);
+    const asked = new Set<string>();
+    for (const leaf of leaves.of(after.body, before?.body))
+      for (const origin of leaf.origins) {
+        const key = originKey(origin);
+        if (asked.size === asked.add(key).size) continue;
+        const rollout = this.rollouts.get(key);
+        if (rollout === undefined || caused.includes(rollout)) continue;
+        if (before === undefined || !origins.has(before.body, key)) found.add(rollout);
       }
     return found.size === 0 ? NO_ROLLOUTS : [...found];
   }

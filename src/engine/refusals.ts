@@ -1,6 +1,7 @@
 import { isLocalReason, LEAST_LOCAL } from '../ads/protocol/local-reasons.ts';
 import type { Opinions } from '../ads/rollouts/opinions.ts';
 import type { Recipient, Refused } from '../ads/rollouts/recipient.ts';
+import type { Rollout } from '../ads/rollouts/rollout.ts';
 
 /** What proxies refuse, with their words. */
 export type Refusals = ReadonlyMap<Recipient, readonly Refused[]>;
@@ -17,6 +18,38 @@ export function believed({ waiting, refusals, takers }: Opinions): Opinions {
     refusals: new Map([...refusals].filter(([recipient]) => isBelieved(recipient))),
     takers: takers.filter(isBelieved),
   };
+}
+
+/**
+ * The refusals of those who have taken every restriction in the same resource, and the restrictions that the others have
+ * yet to take: it may be these that they refuse.
+ * @param open of an object, if it is under way.
+ */
+export function apartFromRestrictions(
+  refusals: Refusals,
+  open: (key: string) => Rollout | undefined,
+): { readonly apart: Refusals; readonly restrictions: ReadonlySet<Rollout> } {
+  const known = new Map<Refused['origins'], readonly Rollout[]>();
+  const restrictionsIn = ({ origins }: Refused): readonly Rollout[] => {
+    let found = known.get(origins);
+    if (found === undefined)
+      known.set(origins, (found = [...origins].flatMap((key) => open(key) ?? []).filter(({ restricts }) => restricts)));
+    return found;
+  };
+  const apart = new Map<Recipient, readonly Refused[]>();
+  const restrictions = new Set<Rollout>();
+  for (const [client, all] of refusals) {
+    const owed = all.flatMap((refused) => restrictionsIn(refused).filter((each) => isOwed(each, client, refused)));
+    if (owed.length === 0) apart.set(client, all);
+    for (const each of owed) restrictions.add(each);
+  }
+  return { apart, restrictions };
+}
+
+function isOwed({ concerns }: Rollout, client: Recipient, { typeUrl, name }: Refused): boolean {
+  return [...concerns].some(
+    (concern) => concern.typeUrl === typeUrl && concern.names.has(name) && concern.waiting.has(client),
+  );
 }
 
 /** Nobody else may yet take it: the others of a build are not sent what the first has refused. */

@@ -14,6 +14,11 @@ export function regexMatcher(regex: string, { agent }: Pick<Traits, 'agent'>): R
   return agent || (regex.length <= 24 && !/\{\d|\\[pP]/.test(regex)) ? { regex } : { googleRe2: roomy, regex };
 }
 
+/** As Go's regexp.QuoteMeta: the text itself. */
+export function quoted(text: string): string {
+  return text.replaceAll(/[\\.+*?()|[\]{}^$]/g, '\\$&');
+}
+
 /** Any match except for presence. */
 export function stringMatcher(
   match: Exclude<StringMatch, { kind: 'present' }>,

@@ -47,6 +47,13 @@ test('a message of more values than any has is refused before it fills the memor
   expect(() => outer.decode(Buffer.alloc(4 << 20, Buffer.from([(11 << 3) | 2, 0])))).toThrow('more than 100000 values');
 });
 
+test.each([
+  ['message', [(7 << 3) | 2, 0], 'inner twice'],
+  ['number', [2 << 3, 1], 'revision twice'],
+])('a %s that is there millions of times is decoded once', (_, bytes, problem) => {
+  expect(() => outer.decode(Buffer.alloc(4 << 20, Buffer.from(bytes)))).toThrow(problem);
+});
+
 test('bytes that are not a message throw, and do nothing else', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (garbage) => {

@@ -6,12 +6,17 @@ export interface Field<Out, In = Out> {
   readonly tag: number;
   /** What a reader sees if it is absent, as fields that equal the default are. */
   readonly absent: Out;
+  /** It may be there many times. */
+  readonly repeats?: true;
   /** @param before what was read of this field already. */
   read(reader: protobuf.Reader, before: Out): Out;
   write(writer: protobuf.Writer, value: In): void;
 }
 
-/** A kind of message. `decode` throws if the bytes are not such a message; fields that it does not know are skipped. */
+/**
+ * A kind of message. `decode` throws if the bytes are not such a message; fields that it does not know are skipped. A field
+ * that does not repeat is there once at most, as every writer has it: it takes two bytes to have it decoded again.
+ */
 export interface Message<Out, In> {
   decode(bytes: Uint8Array): Out;
   encode(value: In): Buffer;
@@ -33,12 +38,17 @@ export function message<Shape extends Readonly<Record<string, AnyField>>>(
   return {
     decode(bytes) {
       const found: Record<string, unknown> = { ...absent };
+      const seen = new Set<number>();
       const reader = protobuf.Reader.create(bytes);
       while (reader.pos < reader.len) {
         const tag = reader.uint32();
         const known = byTag.get(tag);
-        if (known === undefined) reader.skipType(tag & 7);
-        else found[known.name] = known.field.read(reader, found[known.name]);
+        if (known === undefined) {
+          reader.skipType(tag & 7);
+          continue;
+        }
+        if (known.field.repeats !== true && seen.size === seen.add(tag).size) throw new Error(`${known.name} twice`);
+        found[known.name] = known.field.read(reader, found[known.name]);
       }
       return found as { readonly [K in keyof Shape]: OutOf<Shape[K]> };
     },
@@ -120,6 +130,7 @@ export const many = <Out, In>(
 ): Field<readonly Out[], readonly In[]> => ({
   tag: delimited(field),
   absent: [],
+  repeats: true,
   read(reader, before) {
     const values = before.length === 0 ? [] : (before as Out[]);
     if (values.length >= MOST_VALUES) throw new Error(`more than ${MOST_VALUES} values`);

@@ -6,9 +6,9 @@ import { quote } from '../api/quote.ts';
 import type { InjectionConfig, ProxySettings } from './configuration.ts';
 import type { InjectionRequest } from './request.ts';
 import { PROXY, type Texts, listIn, metadataOf, nameOf, objectIn, specOf, textIn, textsIn } from './pod.ts';
-import { mergeProxyConfigs, metadataOfProxy, remarksOnShadowed, settingsOf, wrongIn } from './proxy-config.ts';
+import { mergeProxyConfigs, remarksOnShadowed, settingsOf, variablesOf, wrongIn } from './proxy-config.ts';
 import { proxyResources } from './resources.ts';
-import { interceptionArgs } from './traffic.ts';
+import { argsOfVariables, interceptionArgs } from './traffic.ts';
 import type { PodValues } from './values.ts';
 import { type Workload, asLabel, ownerPath, workloadOf } from './workload.ts';
 
@@ -56,7 +56,7 @@ export function settle(
   const proxyConfigs = proxyConfigsOf?.(labels) ?? { shadowed: [] };
   const address = annotations['sidecar.istio.io/discoveryAddress'];
   const port = annotations['status.sidecar.istio.io/port'];
-  const { image: variant, ...config } = mergeProxyConfigs([
+  const { image: variant, ...merged } = mergeProxyConfigs([
     { discoveryAddress: proxy.discoveryAddress },
     defaultConfig,
     settingsOf(proxyConfigs.mesh),
@@ -69,7 +69,10 @@ export function settle(
       ...(port !== undefined && port !== 0 && { statusPort: port }),
     },
   ]);
-  const metadata = metadataOfProxy(config);
+  const { proxyMetadata, given: ofUrl, warnings } = variablesOf(merged, parameters.env);
+  const config = merged['proxyMetadata'] === undefined ? merged : { ...merged, proxyMetadata };
+  const more = argsOfVariables({ ...proxyMetadata, ...ofUrl });
+  if ('wrong' in more) return more;
   const image = imageOf(annotations, isObject(variant) ? textIn(variant, 'imageType') : '', proxy);
   const containers = listIn(specOf(pod), 'containers').filter((each) => nameOf(each) !== PROXY);
   const agentPort = numberIn(config, 'statusPort') ?? DEFAULT_STATUS_PORT;
@@ -77,7 +80,7 @@ export function settle(
   const outboundPort = numberIn(meshConfig, 'proxyListenPort') ?? defaultInterception.outboundPort;
   const inboundPort = numberIn(meshConfig, 'proxyInboundListenPort') ?? defaultInterception.inboundPort;
   const mode = annotations['sidecar.istio.io/interceptionMode'] ?? (textIn(config, 'interceptionMode') || 'REDIRECT');
-  const dns = metadata['ISTIO_META_DNS_CAPTURE'] === 'true';
+  const dns = proxyMetadata['ISTIO_META_DNS_CAPTURE'] === 'true';
   const trustDomain = textIn(meshConfig, 'trustDomain') || 'cluster.local';
   const discoveryAddress = textIn(config, 'discoveryAddress');
   const network = labels['topology.istio.io/network'] || parameters.network || proxy.network;
@@ -99,14 +102,15 @@ export function settle(
       statusPort: agentPort,
       dns,
       mode,
+      more: more.value,
     }),
     interceptionMode: mode,
     logArgs: logArgsOf(annotations, proxy),
     proxyConfig: JSON.stringify(config),
     proxyEnv: variables({
       ...(isLocal && { REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION: 'true' }),
-      ...metadata,
-      ...parameters.env,
+      ...proxyMetadata,
+      ...ofUrl,
     }),
     discoveryAddress,
     plaintextAddress: discoveryAddress.replace(/:\d+$/, ':15010'),
@@ -141,7 +145,7 @@ export function settle(
       native: annotations['sidecar.istio.io/nativeSidecar'] ?? nativeSidecars,
       hold: config['holdApplicationUntilProxyStarts'] === true,
       rewriteProbes: annotations['sidecar.istio.io/rewriteAppHTTPProbers'] ?? rewriteProbes,
-      warnings: [...image.warnings, ...remarksOnShadowed(proxyConfigs)],
+      warnings: [...image.warnings, ...warnings, ...remarksOnShadowed(proxyConfigs)],
       mergeMetrics: annotations['prometheus.istio.io/merge-metrics'] ?? meshConfig['enablePrometheusMerge'] !== false,
     },
   };

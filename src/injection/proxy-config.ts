@@ -1,5 +1,6 @@
 import { isEnvironmentName } from '../api/environment-name.ts';
 import { isObject, type Json } from '../api/json.ts';
+import { choosesCode } from '../api/proxy-variables.ts';
 import { quote } from '../api/quote.ts';
 import { printPath } from '../api/schema-path.ts';
 import type { Read } from '../interception/values.ts';
@@ -82,6 +83,29 @@ export function settingsOf(model: ProxyConfigModel | undefined): Json {
     ...(concurrency !== undefined && { concurrency }),
     ...(Object.keys(environmentVariables).length > 0 && { proxyMetadata: environmentVariables }),
     ...(imageType !== undefined && { image: { imageType } }),
+  };
+}
+
+/** Without variables that choose code, and warnings about these. `given`: from the URL of the webhook. */
+export function variablesOf(
+  config: Json,
+  given: Readonly<Record<string, string>>,
+): {
+  readonly proxyMetadata: Readonly<Record<string, string>>;
+  readonly given: Readonly<Record<string, string>>;
+  readonly warnings: readonly string[];
+} {
+  const written = metadataOfProxy(config);
+  const refused = Object.keys({ ...written, ...given }).filter(choosesCode);
+  const harmless = (texts: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+    Object.fromEntries(Object.entries(texts).filter(([name]) => !choosesCode(name)));
+  const more = refused.length > 3 ? ` and ${refused.length - 3} more` : '';
+  const said = `variables ${refused.slice(0, 3).map(quote).join(', ')}${more} are not set`;
+  return {
+    proxyMetadata: harmless(written),
+    given: harmless(given),
+    warnings:
+      refused.length === 0 ? [] : [`${said}: proxies take none that chooses code; remove them from proxyMetadata`],
   };
 }
 

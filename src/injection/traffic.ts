@@ -1,5 +1,6 @@
+import { interceptionFlags } from '../interception/flags.ts';
 import { PROXY_ID } from '../interception/options.ts';
-import type { All } from '../interception/values.ts';
+import type { All, Read } from '../interception/values.ts';
 import type { Annotations } from './annotations.ts';
 import type { ProxySettings } from './configuration.ts';
 
@@ -14,6 +15,8 @@ export interface Traffic {
   readonly statusPort: number;
   readonly dns: boolean;
   readonly mode: string;
+  /** See {@link argsOfVariables}. */
+  readonly more: readonly string[];
 }
 
 /** Ports of the proxy and its agent that others ask: what asks has no certificate. */
@@ -31,7 +34,7 @@ export function interceptionArgs({
   inboundPort,
   ...rest
 }: Traffic): readonly string[] {
-  const { statusPort, dns, mode } = rest;
+  const { statusPort, dns, mode, more } = rest;
   const user = String(PROXY_ID);
   const of = (name: keyof Annotations & `traffic.${string}`, fallback: string): string =>
     joined(annotations[name] as All<string | number> | undefined) ?? fallback;
@@ -53,7 +56,24 @@ export function interceptionArgs({
     ...optional('-c', of('traffic.sidecar.istio.io/excludeInterfaces', '')),
     ...optional('-k', rerouted),
     ...(dns ? ['--redirect-dns'] : []),
+    ...more,
   ];
+}
+
+/**
+ * Arguments in place of the proxy's variables that are about interception: what sets it up runs as root, and gets no
+ * variable that somebody else than the author of its template has named.
+ */
+export function argsOfVariables(variables: Readonly<Record<string, string>>): Read<readonly string[]> {
+  const args = variables['INVALID_DROP'] === 'true' ? ['--drop-invalid'] : [];
+  for (const { flags, variable, read } of Object.values(interceptionFlags)) {
+    const text = variable === undefined ? undefined : variables[variable];
+    if (text === undefined) continue;
+    const found: Read<unknown> = read(text);
+    if ('wrong' in found) return { wrong: `variable ${variable}: ${found.wrong}` };
+    args.push(flags.replace(/ .*/, ''), text);
+  }
+  return { value: args };
 }
 
 function joined(items: All<string | number> | undefined): string | undefined {

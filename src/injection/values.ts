@@ -14,7 +14,10 @@ export const valueTable = {
   interceptionMode: ['REDIRECT or NONE', 'REDIRECT'],
   logArgs: ['list of arguments that set log levels', ['--proxy-log-level', 'warning']],
   proxyConfig: ["the Pod's ProxyConfig as JSON, without defaults", '{}'],
-  proxyEnv: ['list of variables: proxyMetadata, and what the URL of the webhook says', [{ name: 'A', value: 'b' }]],
+  proxyEnv: [
+    'list of variables: proxyMetadata, and what the URL of the webhook says, without [those that choose code](#settings-of-proxies)',
+    [{ name: 'A', value: 'b' }],
+  ],
   discoveryAddress: ['where the proxy finds the control plane', 'fairlead.istio-system.svc:15012'],
   plaintextAddress: [
     'where gRPC finds the control plane without an agent (`plaintext.enabled` of the chart)',

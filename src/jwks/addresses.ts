@@ -4,7 +4,7 @@ import { parseCidr } from '../model/cidr.ts';
 /**
  * Addresses that no public server has. Whoever may write a RequestAuthentication could otherwise have the control plane
  * call its own host, the API server, or a cloud's metadata service. Source: the IANA registries of special-purpose
- * addresses.
+ * addresses, and one address that Azure uses.
  */
 const special = [
   '0.0.0.0/8',
@@ -12,18 +12,25 @@ const special = [
   '100.64.0.0/10',
   '127.0.0.0/8',
   '169.254.0.0/16',
+  // Azure's WireServer, which serves the agent of each virtual machine from a public address.
+  '168.63.129.16/32',
   '172.16.0.0/12',
   '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.88.99.0/24',
   '192.168.0.0/16',
   '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
   '224.0.0.0/3',
   // All but 2000::/3, which is what has been given out so far, and what leads back into IPv4.
   '::/3',
   '4000::/2',
   '8000::/1',
-  '2001::/32',
+  '2001::/23',
   '2001:db8::/32',
   '2002::/16',
+  '3fff::/20',
 ];
 
 /** Which addresses may be called. */

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { InformerLab } from './testing/informer-lab.ts';
+import { runs } from '../testing/runs.ts';
 
 type Step =
   | { readonly do: 'put' | 'recreate' | 'delete'; readonly name: string }
@@ -117,7 +118,7 @@ test('whatever happens, the store ends as the server has it, and was at no time 
         expect(same).toBe(true);
       },
     ),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 

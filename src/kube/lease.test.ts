@@ -6,6 +6,7 @@ import { FakeClock } from '../testing/fake-clock.ts';
 import { FakeCluster } from './testing/fake-cluster.ts';
 import { FaultyApi, type Fault } from './testing/faulty-api.ts';
 import { RecordingLog } from './testing/recording-log.ts';
+import { runs } from '../testing/runs.ts';
 
 const path = '/apis/coordination.k8s.io/v1/leases';
 
@@ -97,6 +98,32 @@ describe('one replica', () => {
     expect(a.terms).toHaveLength(1);
     expect(await lease()).toMatchObject({ acquireTime: first['acquireTime'], leaseTransitions: 0 });
     expect((await lease())['renewTime']).not.toBe(first['renewTime']);
+  });
+
+  test('leads on while it is too busy to read answers, as long as nobody else can have taken over', async () => {
+    begin();
+    const a = replica('a').start();
+    await clock.advance(60_000);
+    // Whatever is sent is answered during the next block, and read after it.
+    a.api.fault = { late: 100 };
+    for (const ms of [...Array.from({ length: 20 }, () => 3_000), 6_500, 100, 100]) {
+      await clock.block(ms);
+      await clock.advance(50);
+    }
+    expect(a.leads).toBe(true);
+    expect(a.terms).toHaveLength(1);
+    a.api.fault = 'hanging';
+    await clock.block(13_000);
+    expect(a.leads).toBe(false);
+  });
+
+  test('renews with one request', async () => {
+    begin();
+    const a = replica('a').start();
+    await clock.advance(10_000);
+    const { requests } = a.api;
+    await clock.advance(22_000);
+    expect(a.api.requests - requests).toBe(10);
   });
 
   test.each<[string, Fault]>([
@@ -223,6 +250,6 @@ test('whatever happens to their requests, there are never two leaders, and in th
       expect(all.filter((r) => r.leads)).toHaveLength(1);
       await end();
     }),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   );
 });

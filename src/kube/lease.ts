@@ -1,6 +1,6 @@
 import { ApiError, errorOfTransport } from './api-error.ts';
 import type { KubeApi } from './client.ts';
-import { sleep, type Clock } from '../clock.ts';
+import { afterRunning, sleep, type Clock } from '../clock.ts';
 import { isObject, type Json } from '../api/json.ts';
 import type { Log } from './log.ts';
 import { Outages } from './outages.ts';
@@ -19,33 +19,43 @@ export interface LeaderElectorOptions {
   readonly outages?: Outages;
   /** Called when this replica becomes the leader, with the signal that ends its term. Must not block. */
   readonly onElected: (term: AbortSignal) => void;
-  /** Milliseconds; defaults are client-go's. Others take over after this time without a renewal. */
+  /**
+   * Milliseconds. Others take over after this time without a renewal. A leader that could not renew for two thirds of it
+   * steps down; it tries every two fifteenths. With the default, these are client-go's 15, 10 and 2 s.
+   */
   readonly leaseDuration?: number;
-  /** A leader that could not renew for this long steps down. Must be shorter than the lease duration. */
-  readonly renewDeadline?: number;
-  readonly retryPeriod?: number;
 }
 
 const type = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases' };
 
 /**
  * Leader election on a Lease. Every write is guarded by the resourceVersion that was read, so if two replicas see the
- * same free lease, one fails. A leader's term ends before any other can begin: `renewDeadline` after the start of its
- * last successful renewal at the latest, while others wait `leaseDuration` from when they saw it. Each replica only
- * compares times of its own clock, so clocks need not agree.
+ * same free lease, one fails. A leader's term ends before any other can begin: `safety` before `leaseDuration` has
+ * passed since the start of its last successful write, while others wait `leaseDuration` from when they saw it. It ends
+ * earlier, after `renewDeadline`, if the server does not answer, but not because this process was too busy to read the
+ * answer. Each replica only compares times of its own clock, so clocks need not agree.
  */
 export class LeaderElector {
   private readonly options: Required<Omit<LeaderElectorOptions, 'outages'>>;
+  private readonly renewDeadline: number;
+  private readonly retryPeriod: number;
+  /** How long before others may take over a term ends at the latest: what was sent by then arrives. */
+  private readonly safety: number;
   private readonly outages: Outages;
   private term: AbortController | undefined;
   private cancelDeadline: () => void = () => undefined;
+  /** The lease as this leader last wrote it: then it need not be read first. */
+  private written: Json | undefined;
   /** The leader that was last logged. */
   private said = '';
   /** The lease as last seen, and when it was first seen in that state. */
   private seen: { readonly record: string; readonly at: number } | undefined;
 
   constructor({ outages, ...options }: LeaderElectorOptions) {
-    this.options = { leaseDuration: 15_000, renewDeadline: 10_000, retryPeriod: 2_000, ...options };
+    this.options = { leaseDuration: 15_000, ...options };
+    this.renewDeadline = (this.options.leaseDuration * 2) / 3;
+    this.retryPeriod = (this.options.leaseDuration * 2) / 15;
+    this.safety = this.retryPeriod;
     this.outages = outages ?? new Outages(options);
   }
 
@@ -55,26 +65,25 @@ export class LeaderElector {
 
   /** Runs until the signal fires; then ends its term and releases the lease. */
   async run({ signal }: { readonly signal: AbortSignal }): Promise<void> {
-    const { clock, random, retryPeriod } = this.options;
+    const { clock, random } = this.options;
     while (!signal.aborted) {
       await this.round(signal);
-      await sleep(clock, retryPeriod * (1 + 0.2 * random()), { signal });
+      await sleep(clock, this.retryPeriod * (1 + 0.2 * random()), { signal });
     }
     this.endTerm();
     await this.release();
   }
 
   private async round(signal: AbortSignal): Promise<void> {
-    const { clock, name, renewDeadline } = this.options;
-    const began = clock.now();
+    const { clock, name } = this.options;
     // A hanging request must leave time for another one before the term is over.
     const late = new AbortController();
-    const cancel = clock.after(renewDeadline / 2, () => late.abort());
+    const cancel = afterRunning(clock, this.renewDeadline / 2, () => late.abort());
     try {
       const either = AbortSignal.any([signal, late.signal]);
-      let result = await this.acquireOrRenew(began, either);
+      let result = await this.acquireOrRenew(either);
       // Another replica wrote in between: only another read shows who holds it now.
-      for (let i = 0; result === 'conflict' && i < 3; i++) result = await this.acquireOrRenew(began, either);
+      for (let i = 0; result === 'conflict' && i < 3; i++) result = await this.acquireOrRenew(either);
       this.outages.reached(name);
       this.outages.end(name);
       if (result === 'lost') this.endTerm();
@@ -85,9 +94,15 @@ export class LeaderElector {
     }
   }
 
-  private async acquireOrRenew(began: number, signal: AbortSignal): Promise<'held' | 'lost' | 'conflict'> {
+  private async acquireOrRenew(signal: AbortSignal): Promise<'held' | 'lost' | 'conflict'> {
     const { api, clock, identity, namespace, name } = this.options;
     const path = objectPath(type, namespace, name);
+    const { written } = this;
+    this.written = undefined;
+    if (written !== undefined && this.term !== undefined) {
+      const spec = isObject(written['spec']) ? written['spec'] : {};
+      return this.write(() => api.put(path, this.claim(written, spec), { signal }));
+    }
     let lease: Json;
     try {
       const found = await api.get(path, { signal });
@@ -96,7 +111,9 @@ export class LeaderElector {
     } catch (error) {
       if (!(error instanceof ApiError) || error.code !== 404) throw error;
       const body = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name, namespace } };
-      return this.write(() => api.post(collectionPath(type, namespace), this.claim(body, 0), { signal }), began);
+      return this.write(() =>
+        api.post(collectionPath(type, namespace), this.claim(body, { leaseTransitions: 0 }), { signal }),
+      );
     }
 
     const spec = isObject(lease['spec']) ? lease['spec'] : {};
@@ -112,22 +129,25 @@ export class LeaderElector {
         return 'lost';
       }
     }
-    const next = holder === identity ? transitions : transitions + 1;
-    return this.write(() => api.put(path, this.claim(lease, next, holder === identity ? spec : {}), { signal }), began);
+    const before = holder === identity ? spec : { leaseTransitions: transitions + 1 };
+    return this.write(() => api.put(path, this.claim(lease, before), { signal }));
   }
 
-  private async write(write: () => Promise<unknown>, began: number): Promise<'held' | 'conflict'> {
+  private async write(write: () => Promise<unknown>): Promise<'held' | 'conflict'> {
+    const began = this.options.clock.now();
+    let written: unknown;
     try {
-      await write();
+      written = await write();
     } catch (error) {
       if (error instanceof ApiError && (error.code === 409 || error.code === 404)) return 'conflict';
       throw error;
     }
     this.renewed(began);
+    if (isObject(written)) this.written = written;
     return 'held';
   }
 
-  private claim(lease: Json, transitions: number, before: Json = {}): Json {
+  private claim(lease: Json, before: Json): Json {
     const { identity, leaseDuration, clock } = this.options;
     const now = microTime(clock.date());
     const spec = {
@@ -136,17 +156,24 @@ export class LeaderElector {
       leaseDurationSeconds: Math.ceil(leaseDuration / 1000),
       acquireTime: before['acquireTime'] ?? now,
       renewTime: now,
-      leaseTransitions: transitions,
+      leaseTransitions: before['leaseTransitions'] ?? 0,
     };
     return { ...lease, spec };
   }
 
   private renewed(began: number): void {
-    const { clock, renewDeadline, log, identity, namespace, name, onElected } = this.options;
-    const left = began + renewDeadline - clock.now();
+    const { clock, leaseDuration, log, identity, namespace, name, onElected } = this.options;
+    const { renewDeadline, retryPeriod } = this;
+    const left = began + leaseDuration - this.safety - clock.now();
     if (left <= 0) return this.endTerm();
     this.cancelDeadline();
-    this.cancelDeadline = clock.after(left, () => this.endTerm());
+    const cancels = [
+      clock.after(left, () => this.endTerm()),
+      afterRunning(clock, Math.max(retryPeriod, renewDeadline - (clock.now() - began)), () => this.endTerm()),
+    ];
+    this.cancelDeadline = () => {
+      for (const cancel of cancels) cancel();
+    };
     if (this.term !== undefined) return;
     this.term = new AbortController();
     this.said = identity;
@@ -176,10 +203,10 @@ export class LeaderElector {
 
   /** Lets the next replica take over without waiting for the lease duration. */
   private async release(): Promise<void> {
-    const { api, clock, identity, namespace, name, retryPeriod } = this.options;
+    const { api, clock, identity, namespace, name } = this.options;
     const path = objectPath(type, namespace, name);
     const late = new AbortController();
-    const cancel = clock.after(retryPeriod, () => late.abort());
+    const cancel = clock.after(this.retryPeriod, () => late.abort());
     try {
       const lease = await api.get(path, { signal: late.signal });
       if (!isObject(lease) || !isObject(lease['spec']) || lease['spec']['holderIdentity'] !== identity) return;

@@ -25,6 +25,7 @@ beforeEach(() => {
     log,
     outages: new Outages({ log, clock }),
     entries: ['tls.crt'],
+    annotation: 'example.com/kept',
     sink: {
       found: (key, content) => told.push([key, content?.data]),
       failed: (key, { code }) => told.push([key, code]),

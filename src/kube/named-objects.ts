@@ -15,13 +15,20 @@ export interface NamedObjectsOptions {
   readonly outages: Outages;
   /** Only these entries of `data` are kept. */
   readonly entries: readonly string[];
+  /** And only this annotation. */
+  readonly annotation: string;
   readonly sink: NamedObjectSink;
   readonly signal: AbortSignal;
 }
 
+export interface NamedContent {
+  readonly data: Json;
+  readonly annotations: Json;
+}
+
 export interface NamedObjectSink {
   /** What the object contains now; undefined: it does not exist. Called again with every change. */
-  found(key: string, content: { readonly data: Json } | undefined): void;
+  found(key: string, content: NamedContent | undefined): void;
   /** The object cannot be read; tried again until it can. What was found before stays valid. */
   failed(key: string, error: ApiError): void;
   /** Those who name it name too many. */
@@ -131,11 +138,11 @@ export class NamedObjects {
       confidential: true,
       shape: {
         trim: (raw) => this.trim(raw),
-        same: (a, b) => JSON.stringify(dataOf(a)) === JSON.stringify(dataOf(b)),
+        same: (a, b) => JSON.stringify(contentOf(a)) === JSON.stringify(contentOf(b)),
       },
       sink: {
-        replace: ([object]) => sink.found(key, object && { data: dataOf(object) }),
-        upsert: (object) => sink.found(key, { data: dataOf(object) }),
+        replace: ([object]) => sink.found(key, object && contentOf(object)),
+        upsert: (object) => sink.found(key, contentOf(object)),
         delete: () => sink.found(key, undefined),
         failed: (error) => sink.failed(key, error),
       },
@@ -145,19 +152,24 @@ export class NamedObjects {
   }
 
   private trim(raw: Json): KubernetesObject {
-    const { name, namespace, uid, resourceVersion } = raw['metadata'] as Json;
+    const { name, namespace, uid, resourceVersion, annotations } = raw['metadata'] as Json;
+    const { annotation } = this.options;
+    const text = isObject(annotations) ? annotations[annotation] : undefined;
     const data: Json = {};
     if (isObject(raw['data']))
       for (const entry of this.options.entries) if (Object.hasOwn(raw['data'], entry)) data[entry] = raw['data'][entry];
     return {
       apiVersion: 'v1',
       kind: 'Secret',
-      metadata: { name, namespace, uid, resourceVersion },
+      metadata: {
+        ...{ name, namespace, uid, resourceVersion },
+        annotations: typeof text === 'string' ? { [annotation]: text } : {},
+      },
       data,
     } as unknown as KubernetesObject;
   }
 }
 
-function dataOf(object: KubernetesObject): Json {
-  return (object as KubernetesObject & { readonly data: Json }).data;
+function contentOf({ metadata, data }: KubernetesObject & { readonly data?: Json }): NamedContent {
+  return { data: data ?? {}, annotations: metadata.annotations ?? {} };
 }

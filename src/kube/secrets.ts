@@ -6,7 +6,12 @@ import { collectionPath, objectPath } from './paths.ts';
 /** A Secret as it was read. */
 export interface StoredSecret {
   readonly entries: Readonly<Record<string, string>>;
-  readonly resourceVersion: string;
+  readonly metadata: {
+    readonly resourceVersion: string;
+    /** Somebody else's, as that of the chart. */
+    readonly labels?: unknown;
+    readonly annotations?: unknown;
+  };
 }
 
 const type = { group: '', version: 'v1', plural: 'secrets' };
@@ -26,7 +31,10 @@ export async function getSecret(
   }
 }
 
-/** False if another writer was faster. */
+/**
+ * False if another writer was faster. A Secret that does not exist is created, if that is allowed; in a cluster, the
+ * chart makes it.
+ */
 export async function putSecret(
   api: KubeApi,
   namespace: string,
@@ -34,38 +42,54 @@ export async function putSecret(
   content: {
     readonly type: string;
     readonly entries: Readonly<Record<string, string>>;
-    /** Of the Secret that is replaced; undefined: it is created. */
-    readonly resourceVersion?: string | undefined;
+    /** What is replaced; undefined: it is created. */
+    readonly former: Pick<StoredSecret, 'metadata'> | undefined;
   },
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { entries, resourceVersion } = content;
+  const { entries, former } = content;
   const body = {
     apiVersion: 'v1',
     kind: 'Secret',
-    metadata: { name, namespace, ...(resourceVersion !== undefined && { resourceVersion }) },
+    metadata: { ...former?.metadata, name, namespace },
     type: content.type,
     data: Object.fromEntries(
       Object.entries(entries).map(([key, text]) => [key, Buffer.from(text, 'utf8').toString('base64')]),
     ),
   };
   try {
-    if (resourceVersion === undefined) await api.post(collectionPath(type, namespace), body, { signal });
+    if (former === undefined) await api.post(collectionPath(type, namespace), body, { signal });
     else await api.put(objectPath(type, namespace, name), body, { signal });
     return true;
   } catch (error) {
     if (error instanceof ApiError && error.code === 409) return false;
+    if (error instanceof ApiError && error.code === 403 && former === undefined)
+      throw new Error(
+        `Secret ${namespace}/${name} does not exist, and may not be created. Run helm upgrade, which makes it empty, or ` +
+          `kubectl --namespace ${namespace} create secret generic ${name} --type ${content.type}`,
+        { cause: error },
+      );
     throw error;
   }
+}
+
+/** As the chart makes those that the control plane fills. */
+export function isEmpty({ entries }: StoredSecret): boolean {
+  return Object.keys(entries).length === 0;
 }
 
 function read(answer: unknown): StoredSecret {
   const { data, metadata } = isObject(answer) ? answer : {};
   const entries = isObject(data) ? data : {};
+  const of = isObject(metadata) ? metadata : {};
   return {
     entries: Object.fromEntries(
       Object.entries(entries).map(([key, value]) => [key, Buffer.from(String(value), 'base64').toString('utf8')]),
     ),
-    resourceVersion: isObject(metadata) ? String(metadata['resourceVersion'] ?? '') : '',
+    metadata: {
+      resourceVersion: String(of['resourceVersion'] ?? ''),
+      ...(of['labels'] !== undefined && { labels: of['labels'] }),
+      ...(of['annotations'] !== undefined && { annotations: of['annotations'] }),
+    },
   };
 }

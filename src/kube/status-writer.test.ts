@@ -7,6 +7,7 @@ import type { KubernetesObject } from '../api/object.ts';
 import { StatusWriter, type DesiredStatus, type StatusWriterOptions } from './status-writer.ts';
 import { FaultyApi } from './testing/faulty-api.ts';
 import { InformerLab } from './testing/informer-lab.ts';
+import { runs } from '../testing/runs.ts';
 
 class WriterLab extends InformerLab {
   readonly api = new FaultyApi(this.cluster, this.clock);
@@ -583,6 +584,6 @@ test('whatever happens, in the end every object has its conditions and those of 
         expect(types).toEqual({ Accepted: 'last', ...(others[n] === undefined ? {} : { Other: others[n] }) });
       }
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });

@@ -4,6 +4,7 @@ import { kinds, type KindName } from '../api/kinds.ts';
 import { Interner } from './interner.ts';
 import type { Json } from '../api/json.ts';
 import { shapeOf } from './trim.ts';
+import { runs } from '../testing/runs.ts';
 
 function shape(kind: KindName, interner = new Interner()) {
   return shapeOf(
@@ -360,7 +361,7 @@ test('no object makes a trim throw, and trimming changes nothing that it was giv
       }
       expect(JSON.stringify(raw)).toBe(before);
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });
 
@@ -379,6 +380,18 @@ test('replicas share what is equal', () => {
   expect(a.metadata['labels']).toBe(b.metadata['labels']);
   expect(a.spec['containers']).toBe(b.spec['containers']);
   expect(a.status['conditions']).toBe(b.status['conditions']);
+});
+
+test('however long the values are, the interner keeps no more bytes of them than it may', () => {
+  const interner = new Interner(100_000);
+  const valueOf = (i: number) => ({ text: `${i}`.padStart(2_000) });
+  const [first, last] = [valueOf(0), valueOf(99)];
+  expect(interner.value(first)).toBe(first);
+  expect(interner.value(valueOf(0))).toBe(first);
+  for (let i = 1; i < 99; i++) interner.value(valueOf(i));
+  interner.value(last);
+  expect(interner.value(valueOf(99))).toBe(last);
+  expect(interner.value(valueOf(0))).not.toBe(first);
 });
 
 test('the interner forgets when it is full, and is right nevertheless', () => {

@@ -28,6 +28,10 @@ export interface MeshOptions {
   readonly defaultProxyType: 'sidecar' | 'router';
   /** Which Gateways a router serves: those in all namespaces, or only in its own. */
   readonly gatewayScope: 'mesh' | 'namespace';
+  /** On a router of another namespace, a Gateway has a certificate only if its Secret names the Gateway, or the namespace. */
+  readonly gatewaySecretGrants: boolean;
+  /** Proxies read files that objects of any namespace name, not only those of their own and the root namespace. */
+  readonly crossNamespaceFiles: boolean;
   /** Secrets that are not known may exist elsewhere, and everybody may have them: for `translate`, not for a server. */
   readonly assumesCredentials?: true;
 }
@@ -39,6 +43,8 @@ export const defaultMeshOptions: MeshOptions = {
   defaultProxyNamespace: 'default',
   defaultProxyType: 'sidecar',
   gatewayScope: 'mesh',
+  gatewaySecretGrants: false,
+  crossNamespaceFiles: false,
 };
 
 /** The only key of collections with a single value. */

@@ -52,7 +52,8 @@ export type OperationAttribute =
 /** Who requests it. */
 export type SourceAttribute =
   | { readonly kind: 'principal' }
-  | { readonly kind: 'requestPrincipal' }
+  /** `issuer/subject`. Settled: with the issuers whose tokens are accepted. */
+  | { readonly kind: 'requestPrincipal'; readonly issuers?: readonly string[] }
   /** Values are `namespace/account`. */
   | { readonly kind: 'serviceAccount' }
   | { readonly kind: 'trustDomain' }
@@ -84,8 +85,9 @@ export function isOperation(attribute: Attribute): attribute is OperationAttribu
 const httpKinds = new Set<Attribute['kind']>(['host', 'method', 'path', 'requestPrincipal', 'header', 'claim']);
 
 /** Whether only HTTP requests have the attribute; TCP connections do not. */
-export function isOfHttp({ kind }: Attribute): boolean {
-  return httpKinds.has(kind);
+export function isOfHttp(attribute: Attribute): boolean {
+  if (attribute.kind === 'filterMetadata') return attribute.filter.startsWith('envoy.filters.http.');
+  return httpKinds.has(attribute.kind);
 }
 
 /** How a value matches text: `*` anything but nothing, `*x` and `x*` by end or beginning, everything else exactly. */
@@ -102,7 +104,8 @@ export function textMatch(value: string): TextMatch {
 export function matchesText(match: TextMatch, text: string): boolean {
   switch (match.kind) {
     case 'present':
-      return text !== '';
+      // Envoy is sent `.+`.
+      return text !== '' && !text.includes('\n');
     case 'suffix':
       return text.endsWith(match.text);
     case 'prefix':
@@ -110,26 +113,6 @@ export function matchesText(match: TextMatch, text: string): boolean {
     case 'exact':
       return text === match.text;
   }
-}
-
-/** What a request principal, `issuer/subject`, says of the two. It is split at the last slash: issuers are URLs. */
-export function issuerAndSubject(value: string): readonly [TextMatch, TextMatch] {
-  const slash = value.lastIndexOf('/');
-  const [issuer, subject] = slash < 0 ? [value, ''] : [value.slice(0, slash), value.slice(slash + 1)];
-  const anything: TextMatch = { kind: 'present' };
-  const exactly = (text: string): TextMatch => ({ kind: 'exact', text });
-  if (value === '*') return [anything, anything];
-  if (value.startsWith('*')) {
-    if (issuer === '*') return [anything, exactly(subject)];
-    if (slash < 0) return [anything, { kind: 'suffix', text: value.slice(1) }];
-    return [{ kind: 'suffix', text: issuer.slice(1) }, exactly(subject)];
-  }
-  if (value.endsWith('*')) {
-    if (subject === '*') return [exactly(issuer), anything];
-    if (slash < 0) return [{ kind: 'prefix', text: value.slice(0, -1) }, anything];
-    return [exactly(issuer), { kind: 'prefix', text: subject.slice(0, -1) }];
-  }
-  return [exactly(issuer), exactly(subject)];
 }
 
 /** A service that decides about requests; an `extensionProvider` of the mesh config. */
@@ -187,6 +170,8 @@ export interface NamedRule {
   /** Unique; Envoy names it in the details of a response. */
   readonly name: string;
   readonly source: Source;
+  /** The rule refuses, so in doubt it matches: a claim of any type, for example. A rule that allows does not. */
+  readonly isWide: boolean;
   /** One of these must match; an empty one matches anything. None: the rule never matches. */
   readonly permissions: readonly Clause[];
   readonly principals: readonly Clause[];

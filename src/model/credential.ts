@@ -1,3 +1,4 @@
+import { isObject } from '../api/json.ts';
 import type { ServerTls } from './gateway.ts';
 import type { ClientTls } from './traffic-policy.ts';
 
@@ -26,8 +27,31 @@ export interface CredentialPart<Content> {
 /** What is known of a Secret or ConfigMap that proxies need. Plain JSON: an input of the graph. */
 export interface Credential {
   readonly exists: boolean;
+  /** What its {@link GRANTS} say. */
+  readonly grants?: readonly string[];
   readonly pair: CredentialPart<KeyPair>;
   readonly roots: CredentialPart<TrustedRoots>;
+}
+
+/**
+ * The annotation of a Secret that lists which Gateways of other namespaces may use it, separated by commas: a namespace,
+ * `namespace/name`, or `*` for all. Used with `gatewaySecretGrants`.
+ */
+export const GRANTS = 'fairlead.dev/gateways-from';
+
+/** The grants in an object's annotations, sorted; whatever is not an annotation with text has none. */
+export function grantsIn(annotations: unknown): readonly string[] {
+  const text = isObject(annotations) ? annotations[GRANTS] : undefined;
+  if (typeof text !== 'string') return [];
+  return [...new Set(text.split(',').map((each) => each.trim()))].filter((each) => each !== '').sort();
+}
+
+/** Whether the Secret grants itself to the Gateway. */
+export function grants(
+  { grants = [] }: Pick<Credential, 'grants'>,
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+): boolean {
+  return ['*', namespace, `${namespace}/${name}`].some((each) => grants.includes(each));
 }
 
 /** `Secret` or `ConfigMap`, then `/namespace/name`. */

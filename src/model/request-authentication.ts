@@ -24,12 +24,32 @@ export interface JwtRule {
   readonly required: boolean;
 }
 
+/**
+ * Whether the workload may only be given requests that the rule has seen: it refuses those without a token, or writes
+ * headers that the workload believes.
+ */
+export function mustSeeRequests(rule: JwtRule): boolean {
+  return rule.required || writtenHeaders(rule).length > 0;
+}
+
+/** The headers that the rule writes, as their owner spells them. */
+export function writtenHeaders({ outputPayloadToHeader, outputClaimToHeaders }: JwtRule): readonly string[] {
+  const ofClaims = outputClaimToHeaders.map(({ header }) => header);
+  return outputPayloadToHeader === '' ? ofClaims : [outputPayloadToHeader, ...ofClaims];
+}
+
 /** An issuer with the keys by which its tokens are verified. */
 export interface JwtIssuer {
   readonly rule: JwtRule;
   /** A key set; undefined: no token is accepted. */
   readonly jwks: string | undefined;
   readonly source: Source;
+}
+
+/** Issuers that look for tokens in the same places, and in no others. */
+export interface TokenCheck {
+  /** Their rules name these places only, and write nothing. */
+  readonly issuers: readonly JwtIssuer[];
 }
 
 /** Where an issuer's public keys are. */

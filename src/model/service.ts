@@ -160,6 +160,8 @@ export interface LostRange {
 
 export interface Alias {
   readonly host: string;
+  /** Who sees it, and every alias on its way to the service: like {@link MeshService.exportTo}. */
+  readonly exportTo: readonly string[];
   readonly namespace: string;
   readonly origins: readonly ObjectRef[];
 }
@@ -171,6 +173,11 @@ export function serviceKey(service: Pick<MeshService, 'namespace' | 'host'>): st
 
 export function isVisibleTo(service: Pick<MeshService, 'exportTo'>, namespace: string): boolean {
   return service.exportTo.includes('*') || service.exportTo.includes(namespace);
+}
+
+/** The aliases of a service that clients in a namespace see. */
+export function aliasesFor({ aliases }: Pick<MeshService, 'aliases'>, namespace: string): readonly Alias[] {
+  return aliases.length === 0 ? aliases : aliases.filter((alias) => isVisibleTo(alias, namespace));
 }
 
 /**

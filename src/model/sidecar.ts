@@ -77,7 +77,7 @@ export function importedPorts(
  * A listener with a port imports only that port, except an HTTP proxy or a unix socket: through these, any port is
  * reachable.
  */
-function takesPort({ port: own }: EgressListener, port: number): boolean {
+export function takesPort({ port: own }: EgressListener, port: number): boolean {
   return own === undefined || own.number === 0 || own.protocol === 'HTTP_PROXY' || own.number === port;
 }
 

@@ -134,13 +134,18 @@ export interface ClientTls {
   readonly mode: 'DISABLE' | 'SIMPLE' | 'MUTUAL' | 'ISTIO_MUTUAL';
   readonly clientCertificate: string;
   readonly privateKey: string;
+  /** Path; empty: the roots of the operating system. */
   readonly caCertificates: string;
   /** Path of a certificate revocation list; empty: none. */
   readonly caCrl: string;
   readonly credentialName: string;
   /** Path of `credentialName` in its object, if it is set. */
   readonly credentialField?: string;
+  /** Path of the setting in its object, if it names files. */
+  readonly filesField?: string;
   readonly subjectAltNames: readonly string[];
   readonly sni: string;
   readonly insecureSkipVerify: boolean;
+  /** The files that it names may not be used here, so no connection may succeed. */
+  readonly isWithheld?: true;
 }

@@ -4,8 +4,8 @@ import type { Route } from './http-server.ts';
 export type Readiness = () => readonly string[];
 
 /**
- * `/ready`: whether proxies may be routed here. Once ready, trouble with the API server does not matter: all replicas
- * would become unready at once. `/healthz`: whether the process is alive, as any response shows.
+ * `/ready`: whether proxies may be routed here. Once ready, trouble with the API server or the signing certificates does
+ * not matter: all replicas would become unready at once. `/healthz`: whether the process is alive, as any response shows.
  */
 export function healthRoutes(waitingFor: Readiness): [string, Route][] {
   return [

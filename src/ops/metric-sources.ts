@@ -17,6 +17,8 @@ export interface MetricSources {
   /** When the certificates expire that the authority signs with; undefined: there is none yet. */
   readonly authority?: () => { readonly root: Date; readonly chain: Date } | undefined;
   readonly suppressedLines: () => number;
+  /** Errors that nothing handled. */
+  readonly unexpectedErrors: () => number;
   readonly commits: () => { readonly commits: number; readonly writes: number; readonly pending: number };
   /** Graph entries that keep an old value because their transform threw. */
   readonly graphFailures: () => number;
@@ -102,6 +104,8 @@ export interface AdsFigures {
   readonly overdue: number;
   /** Streams and connections refused or ended because of a limit, by limit. */
   readonly limits: Readonly<Record<string, number>>;
+  /** Streams that the server ended, by gRPC status. */
+  readonly ended: Readonly<Record<string, number>>;
 }
 
 export interface ApiServerFigures {

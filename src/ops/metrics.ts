@@ -81,6 +81,12 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     ['reason'],
     () => Object.entries(ads().limits).map(([reason, count]) => [{ reason }, count]),
   );
+  counters(
+    'fairlead_xds_ended_total',
+    'Streams that this replica ended, by gRPC status. The log says why.',
+    ['reason'],
+    () => Object.entries(ads().ended).map(([reason, count]) => [{ reason }, count]),
+  );
   counters('fairlead_xds_not_admitted_total', 'Proxies that were not admitted, by limit.', ['for'], () =>
     Object.entries(sources.notAdmitted()).map(([kind, count]) => [{ for: kind }, count]),
   );
@@ -130,6 +136,11 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     'fairlead_xds_slow_streams_total',
     'Streams on the slow path through the gRPC library. Must be zero.',
     () => ads().indirect,
+  );
+  counter(
+    'fairlead_unexpected_errors_total',
+    'Errors that nothing handled; please report them. Must be zero.',
+    sources.unexpectedErrors,
   );
   gauge('fairlead_graph_failures', 'Results that are stale because of a bug. Must be zero.', sources.graphFailures);
 

@@ -30,7 +30,8 @@ export interface CredentialsOptions {
 
 /** Seconds. Renewed after half of it, without ending connections. */
 const SERVER_LIFETIME = 24 * 3600;
-const RETRY_MS = 60_000;
+/** Between two looks at whether it is due: the wall clock may be set, and a machine may stand still. */
+const LOOK_MS = 60_000;
 
 /** Who is who: authenticates callers, and signs certificates for them. */
 export class Credentials {
@@ -39,6 +40,8 @@ export class Credentials {
   readonly #options: CredentialsOptions;
   #authority: Authority | undefined;
   #roots = '';
+  /** On the wall clock; undefined: the secure port needs a certificate. */
+  #signedAt: number | undefined;
   #cancel = (): void => undefined;
 
   constructor(options: CredentialsOptions) {
@@ -70,17 +73,31 @@ export class Credentials {
   /** The certificate of the secure port. */
   async #renew(): Promise<void> {
     const { clock, log, names, present, signal } = this.#options;
-    this.#cancel();
     const authority = this.#authority;
     if (authority === undefined || signal.aborted) return;
-    const signed = await authority.signServer(names, SERVER_LIFETIME, clock.date());
+    this.#signedAt = undefined;
+    this.#lookLater();
+    const now = clock.date();
+    const signed = await authority.signServer(names, SERVER_LIFETIME, now);
     // Another authority, or the end, may have come meanwhile.
     if (authority !== this.#authority || signal.aborted) return;
+    if ('problem' in signed) return log.warn('No certificate for the secure port', { problem: signed.problem });
+    present({ certificate: signed.chain.slice(0, -1).join(''), key: signed.key, roots: this.#roots });
+    this.#signedAt = now.getTime();
+  }
+
+  #lookLater(): void {
+    const { clock, log } = this.#options;
     this.#cancel();
-    if ('problem' in signed) log.warn('No certificate for the secure port', { problem: signed.problem });
-    else present({ certificate: signed.chain.slice(0, -1).join(''), key: signed.key, roots: this.#roots });
-    const ms = 'problem' in signed ? RETRY_MS : (SERVER_LIFETIME * 1000) / 2;
-    this.#cancel = clock.after(ms, () => void this.#renew());
+    this.#cancel = clock.after(LOOK_MS, () => {
+      this.#lookLater();
+      const age = clock.date().getTime() - (this.#signedAt ?? Infinity);
+      if (age >= 0 && age < (SERVER_LIFETIME * 1000) / 2) return;
+      this.#renew().catch((error: unknown) => {
+        const problem = error instanceof Error ? error.message : String(error);
+        log.warn('No certificate for the secure port', { problem });
+      });
+    });
   }
 
   readonly #sign: Sign = async (csr, { trustDomain, namespace, serviceAccount }, seconds) => {

@@ -54,6 +54,7 @@ const settle = (policies: readonly AuthorizationPolicyModel[], input: Partial<Au
     policies,
     layer: 'http',
     trustDomains: ['cluster.local'],
+    issuers: [],
     authorizerOf: (name) => known[name],
     ...input,
   });
@@ -80,6 +81,19 @@ test('CUSTOM comes first, then AUDIT, DENY and ALLOW, whatever their order', () 
     ['DENY', ['deny/0']],
     ['ALLOW', ['allow/0']],
   ]);
+});
+
+test('in doubt, a rule that denies matches, and one that allows does not', () => {
+  const policies = (['ALLOW', 'DENY', 'AUDIT'] as const).map((action) => policy(action.toLowerCase(), { action }));
+  const found = steps([...policies, policy('c', { action: 'CUSTOM', provider: 'grpc' })]);
+  const rules = found.flatMap(({ enforced = [], shadow = [] }) => [...enforced, ...shadow]);
+  expect(rules.map(({ isWide }) => isWide)).toEqual([true, false, true, false]);
+});
+
+test('a request principal is read with the issuers whose tokens are accepted', () => {
+  const rules = [rule({ from: [token] })];
+  const [step] = steps([policy('a', { rules })], { issuers: ['i'] });
+  expect(step!.enforced![0]!.principals[0]![0]!.attribute).toEqual({ kind: 'requestPrincipal', issuers: ['i'] });
 });
 
 test('policies of one action share a step, and rules are named by their place', () => {
@@ -163,6 +177,7 @@ describe('CUSTOM', () => {
   const from = (name: string) => ({ policies: [policy(name).ref] });
   const whole = (name: string) => ({
     source: { object: policy(name).ref, field: 'spec.rules[0]' },
+    isWide: true,
     permissions: [[]],
     principals: [[]],
   });
@@ -259,7 +274,8 @@ describe('on TCP, what only HTTP requests have', () => {
     [{ kind: 'port' }, false],
     [{ kind: 'destinationIp' }, false],
     [{ kind: 'sni' }, false],
-    [{ kind: 'filterMetadata', filter: 'f', key: 'k' }, false],
+    [{ kind: 'filterMetadata', filter: 'envoy.filters.network.f', key: 'k' }, false],
+    [{ kind: 'filterMetadata', filter: 'envoy.filters.http.f', key: 'k' }, true],
     [{ kind: 'principal' }, false],
     [{ kind: 'serviceAccount' }, false],
     [{ kind: 'trustDomain' }, false],

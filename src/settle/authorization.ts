@@ -3,6 +3,7 @@ import {
   type AuthorizationRule,
   type AuthorizationStep,
   type Clause,
+  type Condition,
   type NamedRule,
   type ResolvedAuthorizer,
   isOfHttp,
@@ -18,6 +19,8 @@ export interface AuthorizationInput {
   readonly layer: 'http' | 'tcp';
   /** The mesh's own trust domain, then its aliases. */
   readonly trustDomains: readonly [string, ...string[]];
+  /** Those whose tokens are accepted. */
+  readonly issuers: readonly string[];
   /** The service for the name of an extension provider; undefined if it cannot be asked. */
   readonly authorizerOf: (provider: string) => ResolvedAuthorizer | undefined;
 }
@@ -102,13 +105,14 @@ function externalSteps(input: AuthorizationInput): readonly AuthorizationStep[] 
 function namedRules(policy: AuthorizationPolicyModel, input: AuthorizationInput): readonly NamedRule[] {
   const nameOf = (index: number): string => `ns[${policy.namespace}]-policy[${policy.name}]-rule[${index}]`;
   const sourceOf = (field: string): Source => ({ object: policy.ref, field });
+  const isWide = policy.action === 'DENY' || policy.action === 'CUSTOM';
   if (policy.rules.length === 0)
-    return [{ name: nameOf(0), source: sourceOf('spec'), permissions: [], principals: [] }];
+    return [{ name: nameOf(0), source: sourceOf('spec'), isWide, permissions: [], principals: [] }];
   return policy.rules.flatMap((rule) => {
     const settled = settleRule(rule, policy, input);
     return settled === undefined
       ? []
-      : [{ name: nameOf(rule.index), source: sourceOf(`spec.rules[${rule.index}]`), ...settled }];
+      : [{ name: nameOf(rule.index), source: sourceOf(`spec.rules[${rule.index}]`), isWide, ...settled }];
   });
 }
 
@@ -116,13 +120,14 @@ function namedRules(policy: AuthorizationPolicyModel, input: AuthorizationInput)
 function settleRule(
   { from, to, when, broken }: AuthorizationRule,
   { action }: AuthorizationPolicyModel,
-  { layer, trustDomains }: AuthorizationInput,
-): Omit<NamedRule, 'name' | 'source'> | undefined {
+  { layer, trustDomains, issuers }: AuthorizationInput,
+): Pick<NamedRule, 'permissions' | 'principals'> | undefined {
   const usable = (clause: Clause): Clause => (layer === 'http' ? clause : clause.filter((c) => !isOfHttp(c.attribute)));
   const clauses = [...from, ...to, when];
   if (action === 'ALLOW' && (broken || clauses.some((clause) => usable(clause).length < clause.length)))
     return undefined;
-  const settle = (clause: Clause): Clause => usable(clause).map((condition) => inTrustDomains(condition, trustDomains));
+  const settle = (clause: Clause): Clause =>
+    usable(clause).map((condition) => settleCondition(condition, trustDomains, issuers));
   const anywhere = settle(when);
   const withWhen = (some: readonly Clause[], mine: Clause): readonly Clause[] =>
     (some.length === 0 ? [[]] : some).map((clause) => [...settle(clause), ...mine]);
@@ -138,7 +143,11 @@ function settleRule(
   };
 }
 
-function inTrustDomains(condition: Clause[number], domains: readonly [string, ...string[]]): Clause[number] {
+function settleCondition(
+  condition: Condition,
+  domains: readonly [string, ...string[]],
+  issuers: readonly string[],
+): Condition {
   const { attribute, values, notValues } = condition;
   switch (attribute.kind) {
     case 'principal':
@@ -149,6 +158,8 @@ function inTrustDomains(condition: Clause[number], domains: readonly [string, ..
       };
     case 'trustDomain':
       return { attribute, values: trustedDomains(values, domains), notValues: trustedDomains(notValues, domains) };
+    case 'requestPrincipal':
+      return { ...condition, attribute: { ...attribute, issuers } };
     default:
       return condition;
   }

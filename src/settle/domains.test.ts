@@ -85,7 +85,9 @@ test('a host of a VirtualService alone is served as written', () => {
 
 test('aliases are served with all their forms', () => {
   expect(
-    domains(external({ aliases: [{ host: 'b.shop.svc.cluster.local', namespace: 'shop', origins: [] }] })),
+    domains(
+      external({ aliases: [{ host: 'b.shop.svc.cluster.local', exportTo: ['*'], namespace: 'shop', origins: [] }] }),
+    ),
   ).toEqual([
     'x.example.com',
     'x.example.com.',
@@ -156,6 +158,7 @@ test('a listener for all ports tells ports apart, and no port is port 80', () =>
 test('no domain stands there twice, whatever its case', () => {
   const aliases = ['A.shop.svc.cluster.local', 'a.shop.svc.cluster.local'].map((host) => ({
     host,
+    exportTo: ['*'],
     namespace: 'shop',
     origins: [],
   }));

@@ -1,7 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import type { Client } from '../model/client.ts';
 import { bracketed } from '../model/host.ts';
-import { type MeshService, addressesIn } from '../model/service.ts';
+import { type MeshService, addressesIn, aliasesFor } from '../model/service.ts';
 import type { Traits } from '../model/traits.ts';
 
 export interface DomainsInput {
@@ -70,7 +70,7 @@ function withoutDot(name: string): string {
  * The host and its aliases, each also in absolute form, and in the short forms that resolve in the client's namespace.
  */
 function formsOf(service: MeshService, client: DomainsInput['client']): { text: string; of: string }[] {
-  return [service.host, ...service.aliases.map((alias) => alias.host)].flatMap((of) =>
+  return [service.host, ...aliasesFor(service, client.namespace).map((alias) => alias.host)].flatMap((of) =>
     [of, `${of}.`, ...shortForms(of, client)].map((text) => ({ text, of })),
   );
 }

@@ -1,6 +1,6 @@
 import type { Problem } from '../api/problem.ts';
 import type { DestinationLookup } from '../model/client.ts';
-import { type BoundServer, hostsFor } from '../model/gateway.ts';
+import { type BoundServer, hostsFor, intersectHosts } from '../model/gateway.ts';
 import { hostsMatch } from '../model/host.ts';
 import type { L4Target } from '../model/listener.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
@@ -43,22 +43,30 @@ export function tcpRoute(
   return { route: undefined, problems: [] };
 }
 
-/** Every match of a `tls` route that applies to the server. */
+/**
+ * Every match of a `tls` route that applies to the server, with those of its names that are among the server's hosts: a
+ * connection with any other name does not pass.
+ */
 export function passthroughRoutes(
   bound: BoundServer,
   input: ForwardInput,
 ): { readonly routes: readonly PassthroughForward[]; readonly problems: readonly Problem[] } {
   const routes: PassthroughForward[] = [];
   const problems: Problem[] = [];
-  for (const model of usersOf(bound, input))
+  for (const model of usersOf(bound, input)) {
+    const accepted = hostsFor(bound.server, model.namespace);
     for (const { field, matches, destinations } of model.tls) {
-      const holding = matches.flatMap((match, i) => (holds(match, bound) ? [{ match, i }] : []));
+      const holding = matches.flatMap((match, i) => {
+        const serverNames = holds(match, bound) ? intersectHosts(match.sniHosts, accepted) : [];
+        return serverNames.length > 0 ? [{ serverNames, i }] : [];
+      });
       if (holding.length === 0) continue;
       problems.push(...missingDestinations(bound, destinations, model, input));
       const target = targetOf(bound, destinations, model, input);
-      for (const { match, i } of holding)
-        routes.push({ model, target, field: `${field}.match[${i}].sniHosts`, serverNames: match.sniHosts });
+      for (const { serverNames, i } of holding)
+        routes.push({ model, target, field: `${field}.match[${i}].sniHosts`, serverNames });
     }
+  }
   return { routes, problems };
 }
 

@@ -27,6 +27,7 @@ function merge(
     traits: plain,
     namespace: 'shop',
     rootNamespace: 'istio-system',
+    crossNamespaceFiles: true,
     credential: () => ({}),
     ...options,
   });
@@ -192,5 +193,37 @@ test('ports that the router cannot open are left out', () => {
   expect(problems).toEqual([
     expect.stringMatching(/^Ineffective Gateway\/shop\/g0 spec.servers\[0\].port.number: .* leaves out port 80;/),
     expect.stringMatching(/^Ineffective Gateway\/shop\/g0 spec.servers\[1\].port.number: .* port 15021 itself/),
+  ]);
+});
+
+const files = (name: string, tls: object) =>
+  server(443, 'HTTPS', [`${name}.example.com`], { tls: { privateKey: '/k', ...tls } });
+
+test.each([
+  ['a certificate', { mode: 'SIMPLE', serverCertificate: '/c' }],
+  ['authorities', { mode: 'MUTUAL', serverCertificate: '/c', caCertificates: '/ca' }],
+  ['a revocation list', { mode: 'ISTIO_MUTUAL', privateKey: '', caCrl: '/crl' }],
+])('a Gateway of another namespace than the router’s and the root namespace cannot name the file of %s', (_, tls) => {
+  const servers = (name: string) => [files(name, tls)];
+  const { listeners, problems } = merge([servers('a'), servers('b'), servers('c')], {
+    namespaces: ['evil', 'shop', 'istio-system'],
+    crossNamespaceFiles: false,
+  });
+  expect(listeners[0]?.servers.map((text) => text.split(' ')[0])).toEqual(['shop/g1', 'istio-system/g2']);
+  expect(problems).toEqual([
+    'RefNotFound Gateway/evil/g0 spec.servers[0].tls: names files that a router in namespace shop does not read for Gateways of other namespaces; this server is left out. Use credentialName, move the Gateway to shop, or set --cross-namespace-files=on.',
+  ]);
+});
+
+test('Gateways of another namespace name at most 20 certificates on a router, the oldest first', () => {
+  const servers = (namespace: string) =>
+    Array.from({ length: 25 }, (_, i) =>
+      files(`h${i}.${namespace}`, { mode: 'SIMPLE', serverCertificate: `/${i % 21}` }),
+    );
+  const { listeners, problems } = merge([servers('evil'), servers('shop')], { namespaces: ['evil', 'shop'] });
+  const count = (gateway: string) => listeners[0]!.servers.filter((text) => text.startsWith(gateway)).length;
+  expect([count('evil/'), count('shop/')]).toEqual([24, 25]);
+  expect(problems).toEqual([
+    'RefNotFound Gateway/evil/g0 spec.servers[20].tls: names files beyond the 20 that Gateways in namespace evil may name on a router in namespace shop; this server is left out. Name fewer, or use credentialName.',
   ]);
 });

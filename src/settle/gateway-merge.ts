@@ -3,6 +3,8 @@ import type { Problem, ProblemReason } from '../api/problem.ts';
 import { printWinner } from '../model/age.ts';
 import { serverResources } from '../model/credential.ts';
 import { isSocket } from '../model/address.ts';
+import { serverFiles } from '../model/named-files.ts';
+import { mostNamed, mostNamedForOthers } from '../model/named-limits.ts';
 import type { BoundServer, GatewayModel, GatewayServer, MergedListener } from '../model/gateway.ts';
 import { type Traits, wildcardAddress } from '../model/traits.ts';
 
@@ -15,8 +17,10 @@ export interface MergeInput {
   /** Namespace of the router. */
   readonly namespace: string;
   readonly rootNamespace: string;
-  /** What the router gets under the name of a secret. */
-  readonly credential: (resource: string, part: 'pair' | 'roots') => CredentialState;
+  /** The router reads files that Gateways of any namespace name, not only those of its own and the root namespace. */
+  readonly crossNamespaceFiles: boolean;
+  /** What the router gets under the name of a secret, for servers of the Gateway. */
+  readonly credential: (gateway: GatewayModel, resource: string, part: 'pair' | 'roots') => CredentialState;
 }
 
 /** A secret for a proxy. */
@@ -43,12 +47,18 @@ export function mergeServers(input: MergeInput): MergedGateways {
   const { gateways, targetPort, traits } = input;
   const listeners = new Map<string, OpenListener>();
   const problems: Problem[] = [];
+  const files = new NamedFiles(input);
   for (const gateway of gateways)
     for (const server of gateway.servers) {
       const report = (field: string, reason: ProblemReason, message: string): void => {
         problems.push({ object: gateway.ref, field: `${server.field}.${field}`, reason, message });
       };
-      if (!hasSecrets(server, input, report)) continue;
+      if (!hasSecrets(gateway, server, input, report)) continue;
+      const unread = files.add(gateway, server);
+      if (unread !== undefined) {
+        report('tls', 'RefNotFound', `names files ${unread}`);
+        continue;
+      }
       const port = targetPort(server.port.number);
       const unusable = unusablePort(port, traits);
       if (unusable !== undefined) {
@@ -93,7 +103,12 @@ function unusablePort(port: number, { unprivileged, reservedPorts }: MergeInput[
 }
 
 /** Without its secrets, a server could only abort handshakes, and its port would open late. */
-function hasSecrets({ serves }: GatewayServer, { credential }: MergeInput, report: Report): boolean {
+function hasSecrets(
+  gateway: GatewayModel,
+  { serves }: GatewayServer,
+  { credential }: MergeInput,
+  report: Report,
+): boolean {
   if (serves.kind !== 'https' && serves.kind !== 'tls') return true;
   const { certificates } = serves.tls;
   const { pairs, roots } = serverResources(serves.tls);
@@ -111,7 +126,7 @@ function hasSecrets({ serves }: GatewayServer, { credential }: MergeInput, repor
   ];
   let hasAll = true;
   for (const { name, part, field } of needed) {
-    const { isPending, problem, content } = credential(name, part);
+    const { isPending, problem, content } = credential(gateway, name, part);
     if (isPending) hasAll = false;
     if (problem === undefined) continue;
     hasAll &&= content !== undefined;
@@ -119,6 +134,33 @@ function hasSecrets({ serves }: GatewayServer, { credential }: MergeInput, repor
     report(`tls.${field}`, 'RefNotFound', `${problem}; ${consequence}.`);
   }
   return hasAll;
+}
+
+/** The files that Gateways of each namespace have the router read. */
+class NamedFiles {
+  readonly #router: Pick<MergeInput, 'namespace' | 'rootNamespace' | 'crossNamespaceFiles'>;
+  readonly #byNamespace = new Map<string, Set<string>>();
+
+  constructor(router: Pick<MergeInput, 'namespace' | 'rootNamespace' | 'crossNamespaceFiles'>) {
+    this.#router = router;
+  }
+
+  /** Undefined, or why the router does not read what the server names. */
+  add({ namespace }: GatewayModel, { serves }: GatewayServer): string | undefined {
+    if (serves.kind !== 'https' && serves.kind !== 'tls') return undefined;
+    const files = serverFiles(serves.tls);
+    if (files.length === 0) return undefined;
+    const { namespace: own, rootNamespace, crossNamespaceFiles } = this.#router;
+    if (namespace !== own && namespace !== rootNamespace && !crossNamespaceFiles)
+      return `that a router in namespace ${own} does not read for Gateways of other namespaces; this server is left out. Use credentialName, move the Gateway to ${own}, or set --cross-namespace-files=on.`;
+    const known = this.#byNamespace.get(namespace) ?? new Set<string>();
+    const most = namespace === own ? mostNamed : mostNamedForOthers;
+    const all = new Set([...known, ...files]);
+    if (all.size > most)
+      return `beyond the ${most} that Gateways in namespace ${namespace} may name on a router in namespace ${own}; this server is left out. Name fewer, or use credentialName.`;
+    this.#byNamespace.set(namespace, all);
+    return undefined;
+  }
 }
 
 function kindOf({ serves }: GatewayServer): MergedListener['kind'] {

@@ -185,7 +185,10 @@ test.each<[string, object[], Partial<ChainInput>, string[]]>([
 });
 
 test('the names of an alias are server names too', () => {
-  const service = { ...tls, aliases: [{ host: 'short.shop.svc.cluster.local', namespace: 'shop', origins: [] }] };
+  const service = {
+    ...tls,
+    aliases: [{ host: 'short.shop.svc.cluster.local', exportTo: ['*'], namespace: 'shop', origins: [] }],
+  };
   expect(chains(service, [], { shared: true })[0]!.serverNames).toEqual([
     'x.com',
     'short.shop.svc.cluster.local',

@@ -7,7 +7,7 @@ import { isServed } from '../model/dns-endpoints.ts';
 import { isWildcard } from '../model/host.ts';
 import type { L4Chain, L4Target } from '../model/listener.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
-import { type MeshService, type ServicePort, isTls, outboundCluster } from '../model/service.ts';
+import { type MeshService, type ServicePort, aliasesFor, isTls, outboundCluster } from '../model/service.ts';
 import type { DestinationRuleModel, TrafficPolicy } from '../model/traffic-policy.ts';
 import { type L4Destination, type L4Match, type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { type Candidate, inOrderOfPrecedence } from './virtual-service-selection.ts';
@@ -59,7 +59,7 @@ function tlsChains(input: ChainInput, models: readonly VirtualServiceModel[]): L
 /** By the name that the client asks for, if nothing else tells services apart. */
 function serverNames({ service, client, port, shared }: ChainInput): readonly string[] {
   if (!shared && !isDynamic(service)) return [];
-  const aliases = service.aliases.flatMap(({ host }) =>
+  const aliases = aliasesFor(service, client.namespace).flatMap(({ host }) =>
     domainsOf({ client, host, service: { ...service, host, aliases: [], addresses: [] }, port: port.number }).filter(
       (domain) => !domain.endsWith('.') && !isWildcard(domain),
     ),

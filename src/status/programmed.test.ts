@@ -15,16 +15,18 @@ test('what was said of a generation stays until it is known who does not have it
   expect(said({ state: 'underway', proxies: 1, waiting })).not.toHaveProperty('isDefault');
 });
 
-test('what proxies say of themselves stays in its line', () => {
+test('what proxies say of themselves is quoted, in its line, and no longer than people read', () => {
   const refusal = {
     nodeId: 'a\u001b[2J\nb',
     build: '',
     typeUrl: 't.Listener',
     name: 'l',
-    message: 'no\r\n\u202eEverything is fine.',
+    message: `no\r\n\u202e". Everything is fine. ${'x'.repeat(200)}`,
   };
   const { message } = programmedCondition(2, { state: 'refused', proxies: 1, refusals: [refusal] }, context);
-  expect(message).toBe('Rejected by 1 proxy (a [2J b). Listener l: no Everything is fine.');
+  expect(message).toBe(
+    `Rejected by 1 proxy ("a\\u001b[2J\\nb"). Listener l: "no\\r\\n\\u202e\\". Everything is fine. ${'x'.repeat(172)}...".`,
+  );
   const waiting = [{ nodeId: 'a\nb' }];
-  expect(programmedCondition(2, { state: 'underway', proxies: 1, waiting }, context).message).toMatch(/: a b\.$/);
+  expect(programmedCondition(2, { state: 'underway', proxies: 1, waiting }, context).message).toMatch(/: "a\\nb"\.$/);
 });

@@ -1,3 +1,4 @@
+import { quoteName, quoteWords } from '../api/quote.ts';
 import type { Condition } from './conditions.ts';
 
 /** A connected proxy, as far as people want to know who it is. */
@@ -114,7 +115,7 @@ function effective(inForce: ProgrammedContext['inForce']): string {
 function refused({ proxies, refusals }: Extract<Progress, { state: 'refused' }>): string {
   const [first] = refusals;
   const words =
-    first === undefined ? '' : ` ${shortType(first.typeUrl)} ${oneLine(first.name)}: ${oneLine(first.message)}`;
+    first === undefined ? '' : ` ${shortType(first.typeUrl)} ${quoteName(first.name)}: ${quoteWords(first.message)}.`;
   return `Rejected by ${count(proxies)} (${named(refusals, proxies)}).${words}`;
 }
 
@@ -129,8 +130,8 @@ function count(proxies: number): string {
 }
 
 function named(proxies: readonly ProxyName[], all: number): string {
-  const known = proxies.map(({ nodeId }) => oneLine(proxyName(nodeId))).filter((name) => name !== '');
-  const names = [...new Set(known)].slice(0, NAMED);
+  const known = proxies.map(({ nodeId }) => proxyName(nodeId)).filter((name) => name !== '');
+  const names = [...new Set(known)].slice(0, NAMED).map(quoteName);
   const more = all - names.length;
   return more > 0 ? `${names.join(', ')} and ${more} more` : names.join(', ');
 }
@@ -144,11 +145,6 @@ export function proxyName(nodeId: string): string {
 /** Clients choose their ids. */
 const MAX_NAME = 253;
 
-/** Clients choose their ids and words: nothing in them may move the cursor, or look like a line of ours. */
-function oneLine(text: string): string {
-  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]+/gu, ' ');
-}
-
 function shortType(typeUrl: string): string {
-  return typeUrl.slice(typeUrl.lastIndexOf('.') + 1);
+  return quoteName(typeUrl.slice(typeUrl.lastIndexOf('.') + 1));
 }

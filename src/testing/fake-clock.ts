@@ -45,6 +45,15 @@ export class FakeClock implements Clock {
     this.time = end;
   }
 
+  /** The event loop does not run for this long: then all timers that are due fire at once, before anything else. */
+  async block(ms: number): Promise<void> {
+    this.time += ms;
+    const due = this.timers.filter(({ at }) => at <= this.time);
+    this.timers = this.timers.filter(({ at }) => at > this.time);
+    for (const { fn } of due) fn();
+    await this.settle();
+  }
+
   /** Lets time pass until the condition holds; false if it does not within `ms`. */
   async until(holds: () => boolean, ms: number): Promise<boolean> {
     const end = this.time + ms;

@@ -15,6 +15,23 @@ export interface ObjectFinding {
 /** All findings about an object on its own, ordered by field. */
 export type CheckObject = (object: Json) => readonly ObjectFinding[];
 
+/**
+ * A check that never throws: a bug of ours must not keep anybody from changing an object. Its owner gets a warning.
+ *
+ * @param failed is told of each bug.
+ */
+export function failingSoft(check: CheckObject, failed: (error: unknown) => void): CheckObject {
+  return (object) => {
+    try {
+      return check(object);
+    } catch (error) {
+      failed(error);
+      const message = 'was not checked because of an internal error in Fairlead; please report it';
+      return [{ severity: 'warning', field: '', reason: 'Unreadable', message }];
+    }
+  };
+}
+
 /** Istio's control plane, and ours, find out with such an object whether validation is served. */
 export const ALWAYS_REJECT = 'internal.istio.io/webhook-always-reject';
 

@@ -54,6 +54,8 @@ interface Call {
   readonly type?: string;
   readonly body?: string;
   readonly agent?: Agent;
+  /** Its address. */
+  readonly from?: string;
 }
 
 const review = JSON.stringify({
@@ -63,11 +65,12 @@ const review = JSON.stringify({
 });
 
 async function call(ca: string, options: Call = {}): Promise<{ status: number; body: string; connection: unknown }> {
-  const { path = '/inject', method = 'POST', type = 'application/json', body = review, agent } = options;
+  const { path = '/inject', method = 'POST', type = 'application/json', body = review, agent, from } = options;
   const sent = https({
     ...{ host: '127.0.0.1', port: server.port, servername: 'fairlead.mesh.svc', ca, path, method },
     headers: { 'content-type': type, 'content-length': Buffer.byteLength(body) },
     ...(agent && { agent }),
+    ...(from !== undefined && { localAddress: from }),
   });
   sent.on('error', () => undefined);
   sent.end(method === 'GET' ? '' : body);
@@ -153,17 +156,98 @@ describe('the server of webhooks', () => {
     expect(server.unanswered.get('ended')).toBe(12);
   });
 
-  /** A connection on which a body of the greatest size begins. */
-  async function begin(ca: string): Promise<TLSSocket> {
-    const socket = connectTls({ host: '127.0.0.1', port: server.port, servername: 'fairlead.mesh.svc', ca });
+  test('a caller whose calls wait without end keeps out nobody else', async () => {
+    const { root, ...certificate } = await certified();
+    server.present(certificate);
+    const from = '127.0.0.2';
+    const sockets = await Promise.all(Array.from({ length: 6 }, () => begin(root, { from })));
+    // All of these wait for room, on one connection.
+    const flood = await begin(root, { from, length: 0, calls: 600 });
+    await expect.poll(() => begun).toBeGreaterThan(500);
+    expect(await call(root)).toMatchObject({ status: 200 });
+    for (const socket of [...sockets, flood]) socket.destroy();
+  });
+
+  test('small calls take room, too, however many one connection carries', async () => {
+    const { root, ...certificate } = await certified();
+    server.present(certificate);
+    let underWay = 0;
+    webhook = () => {
+      underWay++;
+      return new Promise(() => undefined);
+    };
+    const flood = await begin(root, { length: review.length, calls: 3_000, body: review });
+    await expect.poll(() => server.unanswered.get('busy')).toBeGreaterThan(0);
+    expect(underWay).toBeLessThanOrEqual(1024);
+    expect(await call(root, { from: '127.0.0.2', path: '/reject' })).toMatchObject({ status: 404 });
+    flood.destroy();
+  });
+
+  test('bodies that do not come make room for those that do, whoever sends them', async () => {
+    const { root, ...certificate } = await certified();
+    server.present(certificate);
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
+    // Two callers have all room together, and want more.
+    const held = [...Array<number>(5).fill(LARGEST_REVIEW), 1024 * 1024, LARGEST_REVIEW];
+    const slow = ['127.0.0.2', '127.0.0.3'].flatMap((from) => held.map((length) => ({ from, length })));
+    const sockets: TLSSocket[] = [];
+    let said = '';
+    for (const each of slow) sockets.push((await begin(root, each)).on('data', (chunk) => (said += chunk)));
+    await expect.poll(() => begun).toBe(14);
+    const calls = [call(root), call(root)];
+    await expect.poll(() => begun).toBe(16);
+    vi.advanceTimersByTime(2_000);
+    expect(await Promise.all(calls)).toMatchObject([{ status: 200 }, { status: 200 }]);
+    // Not by the time limit of any call.
+    expect(said).toBe('');
+    // They are behind all others now, and have half of the room together.
+    for (const each of slow) sockets.push(await begin(root, each));
+    await expect.poll(() => begun).toBe(30);
+    expect(await call(root)).toMatchObject({ status: 200 });
+    for (const socket of sockets) socket.destroy();
+  });
+
+  test('a caller with many namespaces has one turn of all callers', async () => {
+    const { root, ...certificate } = await certified();
+    server.present(certificate);
+    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const order: string[] = [];
+    webhook = ({ namespace }) => {
+      order.push(namespace);
+      if (namespace !== '') vi.advanceTimersByTime(800);
+      return { allowed: true };
+    };
+    const callIn = (namespace: string, from?: string) =>
+      call(root, { body: review.replace('"uid"', `"namespace":"${namespace}","uid"`), ...(from && { from }) });
+    await callIn('a', '127.0.0.2');
+    const others = ['b', 'c', 'd'].map((namespace) => callIn(namespace, '127.0.0.2'));
+    await expect.poll(() => begun).toBe(4);
+    // A large one has no part in this; by its answer, the others have come.
+    const large = review + ' '.repeat(32 * 1024);
+    expect(await call(root, { body: large, from: '127.0.0.2' })).toMatchObject({ status: 200 });
+    others.push(callIn('shop'));
+    await expect.poll(() => begun).toBe(6);
+    expect(await call(root, { body: large, from: '127.0.0.3' })).toMatchObject({ status: 200 });
+    expect(order).toEqual(['a', '', '']);
+    while (order.length < 7) await vi.advanceTimersByTimeAsync(800);
+    await Promise.all(others);
+    expect(order.indexOf('shop')).toBeLessThan(5);
+  });
+
+  /** A connection on which calls begin; without a body, what they announce does not come. */
+  async function begin(
+    ca: string,
+    { from = '127.0.0.1', length = LARGEST_REVIEW, calls = 1, body = '' } = {},
+  ): Promise<TLSSocket> {
+    const socket = connectTls({
+      ...{ host: '127.0.0.1', port: server.port, localAddress: from, servername: 'fairlead.mesh.svc', ca },
+    });
+    socket.on('error', () => undefined);
     await once(socket, 'secureConnect');
-    const head = [
-      'POST /inject HTTP/1.1',
-      'host: x',
-      'content-type: application/json',
-      `content-length: ${LARGEST_REVIEW}`,
-    ];
-    socket.write(`${head.join('\r\n')}\r\n\r\n{`);
+    const head = ['POST /inject HTTP/1.1', 'host: x', 'content-type: application/json', `content-length: ${length}`];
+    socket.write(`${head.join('\r\n')}\r\n\r\n${body}`.repeat(calls));
     return socket;
   }
 

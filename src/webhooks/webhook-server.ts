@@ -26,8 +26,6 @@ export interface WebhookServer {
   readonly port: number;
   /** For connections from now on; until then there are none. PEM. Throws if the parts do not fit each other. */
   present(certificate: { readonly certificate: string; readonly key: string }): void;
-  /** Whether anybody can connect. */
-  readonly hasCertificate: boolean;
   /** Calls that got no verdict, by reason. */
   readonly unanswered: ReadonlyMap<string, number>;
   /** Resolves once the signal has fired and every connection is closed. */
@@ -38,6 +36,8 @@ export interface WebhookServer {
 export const LARGEST_REVIEW = 3 * 1024 * 1024;
 /** Of bodies at once; a parsed one takes several times as much. Half of it is for one caller at most. */
 const BODIES = 32 * 1024 * 1024;
+/** What a call takes of that at least: one connection may carry many, whose bodies are nothing. Bytes. */
+const LEAST = 16 * 1024;
 /** Of larger bodies, one is parsed, and its call answered, at a time. Few Pods have so much. Bytes. */
 const LARGE = 32 * 1024;
 /**
@@ -45,8 +45,12 @@ const LARGE = 32 * 1024;
  * takes some 3 ms per KiB. Milliseconds.
  */
 const LONG_MS = 5;
-/** Calls that wait for room. Each holds a connection, and nothing is read from it. */
+/** Calls that wait for room; of one caller, its share of them. */
 const MOST_WAITING = 400;
+/** An API server sends a body at once. One that takes longer makes room, and its caller with it, if others want it. */
+const BODY_MS = 2_000;
+/** How long such a caller has its turn after all others. Milliseconds. */
+const BEHIND_MS = 60_000;
 /** One API server has as many connections as it has calls under way. */
 const MOST_CONNECTIONS = 512;
 /** An API server gives up after the timeout of its configuration, 30 seconds at most; ours says 10. Milliseconds. */
@@ -96,15 +100,10 @@ export async function serveWebhooks(options: WebhookServerOptions): Promise<Webh
   };
   signal.addEventListener('abort', close, { once: true });
   if (signal.aborted) close();
-  let hasCertificate = false;
   return {
     port: (server.address() as AddressInfo).port,
     present({ certificate, key }) {
       server.setSecureContext({ cert: certificate, key, minVersion: 'TLSv1.2' });
-      hasCertificate = true;
-    },
-    get hasCertificate() {
-      return hasCertificate;
     },
     unanswered: calls.unanswered,
     closed,
@@ -116,12 +115,18 @@ class Calls {
   readonly unanswered = new Map<string, number>();
   readonly #options: WebhookServerOptions;
   readonly #room = new FairSemaphore(BODIES);
-  /** Of calls with small bodies, one is decided at a time; namespaces take turns, so that no tenant keeps others out. */
+  /**
+   * Of calls with small bodies, one is decided at a time. Callers take turns, because anybody can claim to ask for many
+   * namespaces; and so do the namespaces of one caller, so that no tenant keeps others out.
+   */
   readonly #small = new FairSemaphore(1);
+  readonly #namespaces = new Map<string, FairSemaphore>();
   readonly #large = new FairSemaphore(1);
 
   constructor(options: WebhookServerOptions) {
     this.#options = options;
+    const timer = setInterval(() => this.#room.forgive(), BEHIND_MS).unref();
+    options.signal.addEventListener('abort', () => clearInterval(timer), { once: true });
   }
 
   count(reason: string): void {
@@ -136,9 +141,10 @@ class Calls {
     response.once('close', () => permit.leave());
     try {
       const { webhook, path, length } = this.#check(request);
-      if (this.#room.waiting >= MOST_WAITING) throw new Unanswerable('busy', 503, 'too many calls at once; try again');
+      if (this.#room.isCrowded(client, MOST_WAITING))
+        throw new Unanswerable('busy', 503, 'too many calls at once; try again');
       await held(permit, length, response);
-      const body = await readBody(request, LARGEST_REVIEW);
+      const body = await readSoon(request, permit);
       const { uid, verdict } = await this.#decide(body, { webhook, path, client, response });
       response.writeHead(200, { 'content-type': 'application/json' });
       response.end(writeReview(uid, verdict));
@@ -150,11 +156,20 @@ class Calls {
   async #decide(body: string, call: Call): Promise<Answer> {
     if (body.length > LARGE) {
       const turn = new Permit(this.#large, call.client);
-      return inTurn(turn, call.response, () => decide(readReview(body), call), { untilDone: true });
+      return inTurn([turn], call.response, () => decide(readReview(body), call), { untilDone: true });
     }
     const review = readReview(body);
-    const turn = new Permit(this.#small, 'request' in review ? review.request.namespace : '');
-    return inTurn(turn, call.response, () => decide(review, call), { untilDone: false });
+    const namespace = 'request' in review ? review.request.namespace : '';
+    const turns = [new Permit(this.#namespacesOf(call.client), namespace), new Permit(this.#small, call.client)];
+    return inTurn(turns, call.response, () => decide(review, call), { untilDone: false });
+  }
+
+  #namespacesOf(client: string): FairSemaphore {
+    for (const [other, { taken, waiting }] of this.#namespaces)
+      if (taken === 0 && waiting === 0) this.#namespaces.delete(other);
+    const found = this.#namespaces.get(client) ?? new FairSemaphore(1);
+    this.#namespaces.set(client, found);
+    return found;
   }
 
   #check({ method, url = '', headers }: IncomingMessage): { webhook: Webhook; path: string; length: number } {
@@ -167,7 +182,7 @@ class Calls {
     const { 'content-length': declared } = headers;
     const length = declared === undefined ? LARGEST_REVIEW : Number(declared);
     if (length > LARGEST_REVIEW) throw new Unanswerable('too large', 413, `the body is over ${LARGEST_REVIEW} bytes`);
-    return { webhook, path, length: Math.max(1, length) };
+    return { webhook, path, length: Math.max(LEAST, length) };
   }
 
   #refuse(response: ServerResponse, error: unknown): void {
@@ -202,18 +217,24 @@ async function decide(review: ReadReview, { webhook, path }: Call): Promise<Answ
   return { uid: review.request.uid, verdict: await webhook(review.request, path) };
 }
 
-/** Works once it has the turn, and keeps it until it waits for others, or until it is done. */
+/** Works once it has these turns, one after the other, and keeps them until it waits for others, or until it is done. */
 async function inTurn<T>(
-  turn: Permit,
+  turns: readonly Permit[],
   response: ServerResponse,
   work: () => Promise<T>,
   { untilDone }: { readonly untilDone: boolean },
 ): Promise<T> {
-  await held(turn, 1, response);
+  const leaveAll = (): void => turns.forEach((turn) => turn.leave());
+  try {
+    for (const turn of turns) await held(turn, 1, response);
+  } catch (error) {
+    leaveAll();
+    throw error;
+  }
   const began = performance.now();
   const working = work();
   const busy = performance.now() - began;
-  const leave = (): void => (busy < LONG_MS ? turn.leave() : void setTimeout(() => turn.leave(), busy).unref());
+  const leave = (): void => (busy < LONG_MS ? leaveAll() : void setTimeout(leaveAll, busy).unref());
   if (untilDone) void working.then(leave, leave);
   else leave();
   return working;
@@ -228,4 +249,18 @@ async function held(permit: Permit, size: number, response: ServerResponse): Pro
   if (permit.held && !response.destroyed) return;
   permit.leave();
   throw new Unanswerable('ended', 499, 'the caller is gone');
+}
+
+/** A body that holds room which others wait for has little time. Throws an {@link Unanswerable}. */
+async function readSoon(request: IncomingMessage, room: Permit): Promise<string> {
+  const timer = setInterval(() => {
+    if (!room.wanted) return;
+    room.putBehind();
+    request.destroy();
+  }, BODY_MS);
+  try {
+    return await readBody(request, LARGEST_REVIEW);
+  } finally {
+    clearInterval(timer);
+  }
 }

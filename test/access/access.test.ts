@@ -6,9 +6,10 @@ import { freePorts } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { ADDRESS, type Answer, type Gate, openGate } from './gate.ts';
 import { type RandomRequest, type RandomWorld, randomWorld } from './worlds.ts';
+import { runs } from '../../src/testing/runs.ts';
 
 /** Requests, in worlds of forty. */
-const REQUESTS = 4 * Number(process.env['PROPERTY_RUNS'] ?? 100);
+const REQUESTS = runs(400);
 const REQUESTS_OF_WORLD = 40;
 /** In one Envoy. */
 const MOST_WORLDS = 50;

@@ -19,7 +19,13 @@ export const identities = [
 const principals = oneOf(
   ...['cluster.local/ns/shop/sa/client', 'cluster.local/ns/data/sa/client', 'old.example/ns/shop/sa/client'],
   ...['cluster.local/ns/shop/*', '*/ns/shop/sa/client', '*', '*/sa/client', 'cluster*', '*client', '*t'],
-  ...['*local/ns/shop/sa/client', 'old*/ns/shop/sa/client', '*/ns/*', 'spiffe://cluster.local/ns/shop/sa/client'],
+  ...[
+    '*local/ns/shop/sa/client',
+    'old*/ns/shop/sa/client',
+    '*/ns/*',
+    'spiffe://cluster.local/ns/shop/sa/client',
+    'spiffe://*',
+  ],
   ...['other.example/ns/shop/sa/client', 'CLUSTER.local/ns/shop/sa/client', 'cluster.local/ns/shop/sa/client/'],
 );
 const namespaces = oneOf(
@@ -48,10 +54,13 @@ const paths = oneOf(
   ...['/', '/admin', '/admin*', '/admin/*', '*/users', '*', '/a*b', '/admin?x=1', '*.html', '/admin/', '/Admin'],
   ...['/admin/{*}', '/{*}/users', '/admin/{**}', '/{**}/users', '/{*}', '/{**}', '/a/{*}/b/{**}', '/{**}/{*}', '/a{*}'],
   ...['/admin/{**}/', '/{*}/', '/a b', '/ä', '/%41dmin', '//admin', '/{**}/a/{**}', 'admin', '/adm.n', '/{*}/{**}'],
+  ...['/x/{*}/delete', '/x/{**}/delete', '/{*}/[', '/*]', '/x*delete'],
 );
 const ports = (own: readonly number[]) => oneOf(...own.map(String), '80', '0', 'http', '*', '65536');
 const requestPrincipals = oneOf(
   ...['*', 'https://a.example/alice', 'b/alice', 'c/d/alice', 'https://a.example/*', '*/alice', '*example/alice'],
+  ...['b/team/alice', 'c/d/e', 'c/d/team/*', 'c/*', '*/team/alice', '*team/alice', '*d/alice', 'https://a*', '*/d/*'],
+  ...['b/a\nb', 'b/team*', '*m/alice', 'c/d*', 'c/d/team/alice'],
   ...['alice', '*alice', 'b*', 'b/al*', 'https://a*', 'b/', 'c/*', '/alice', '*/', '**', 'https*'],
 );
 
@@ -77,10 +86,11 @@ const keys = (own: readonly number[]) =>
     value('request.headers[authorization]', oneOf('*', 'Bearer*')),
     value('request.headers[x-jwt]', oneOf('*', 'nonsense')),
     value('request.headers[x-role]', oneOf('admin', '*')),
+    value('request.headers[x_role]', oneOf('admin', '*')),
     value('request.headers[x-team]', oneOf('a', '*')),
     value('request.headers[x-payload]', oneOf('*')),
     value('request.headers[]', oneOf('a')),
-    value('request.auth.claims[role]', oneOf('admin', '*', 'user')),
+    value('request.auth.claims[role]', oneOf('admin', '*', 'user', '5', 'true', 't*', '5*', '*5', 'a*', '*.5')),
     value('request.auth.claims[scope]', oneOf('read', '*', 'read write', 'wr*')),
     value('request.auth.claims[groups]', oneOf('admins', '*', 'admins users')),
     value('request.auth.claims[nested][team]', oneOf('a', '*')),
@@ -220,7 +230,7 @@ export interface RandomRequest {
 
 const header = fc.oneof(
   fc.tuple(fc.constant('x-name'), oneOf('a', 'b', 'ab', 'a,b', 'bb', '')),
-  fc.tuple(fc.constant('X-Role'), oneOf('admin', 'forged')),
+  fc.tuple(oneOf('X-Role', 'x_role'), oneOf('admin', 'forged')),
   fc.tuple(
     fc.constant('x-forwarded-for'),
     oneOf('10.1.2.3', '1.2.3.4, 10.1.2.3', '::1', 'unknown', '10.1.2.3,', '127.0.0.2'),
@@ -289,6 +299,14 @@ const requestPaths = oneOf(
     '/a/%25',
     '/a|b',
     '/a[b]',
+    '/x/[/delete',
+    '/x/a]b/delete',
+    '/x/<>/delete',
+    '/[/]',
+    '/x/{*}/delete',
+    '/x/%5B/delete',
+    '/x/a/b/delete',
+    '/x//delete',
     '/a%7Cb',
     '/a/^b',
     '/a%3Fb',

@@ -18,8 +18,8 @@ import { readCorpus } from './corpus.ts';
 
 const settings = readMeshSettings({ flags: {}, env: {} });
 const protos = createProtos();
-const check = createObjectCheck(settings, protos);
 const validator = createValidator();
+const check = createObjectCheck(settings, protos, validator);
 const directory = mkdtempSync(join(tmpdir(), 'fairlead-admission-'));
 afterAll(() => rmSync(directory, { recursive: true }));
 

@@ -5,23 +5,22 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { kinds } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { createValidator } from '../../src/api/validate.ts';
-import { ApiError, startApiServer } from '../peers/api-server.ts';
-import type { ApiObject, RunningApiServer } from '../peers/api-server.ts';
-import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
+import { ApiError, type ApiObject } from '../peers/api-server.ts';
+import { borrowApiServer, type BorrowedApiServer } from '../peers/borrowed-api-server.ts';
+import { withPeers } from '../peers/with-peers.ts';
 import { readCorpus } from './corpus.ts';
 
 const corpus = readCorpus();
 const validate = createValidator();
 
 withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server with the CRDs', () => {
-  let running: RunningApiServer | undefined;
-  const api = (): RunningApiServer => running ?? expect.fail('it did not start');
-  printLogOnFailure(() => running);
+  let running: BorrowedApiServer | undefined;
+  const api = (): BorrowedApiServer => running ?? expect.fail('it did not start');
   let directory = '';
 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'fairlead-crds-'));
-    running = await startApiServer({ controllers: false });
+    running = await borrowApiServer();
     // Client-side: the annotation that it writes bounds the size of a CRD.
     await running.kubectl('apply', '-f', join(import.meta.dirname, '../../crds'));
     await running.kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s');
@@ -101,7 +100,7 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server with the CRD
       expect(validate(object)).toEqual([]);
       expect(await create(object)).toMatchObject({ metadata: { name: 'large' } });
     }
-  });
+  }, 120_000);
 
   test('takes the largest ServiceEntry and a DestinationRule with many subsets and ports', async () => {
     const ports = Array.from({ length: 256 }, (_, index) => ({ name: `port-${index}`, number: index + 1 }));

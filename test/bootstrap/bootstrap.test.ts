@@ -21,6 +21,10 @@ withPeers(['envoy'], 'a real Envoy', () => {
     expect(await validateBootstrap(readCase(name).bootstrap)).toEqual({ ok: true });
   });
 
+  test('writes its log as text, too', async () => {
+    expect(await validateBootstrap(readCase('sidecar', 'text').bootstrap)).toEqual({ ok: true });
+  });
+
   test('would be heard to refuse', async () => {
     const bootstrap = { ...readCase('sidecar').bootstrap, nobodyKnows: true };
     expect(await validateBootstrap(bootstrap)).toMatchObject({ ok: false });

@@ -2,6 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { type Bootstrap, bootstrapOf } from '../../src/agent/bootstrap/bootstrap.ts';
+import type { LogFormat } from '../../src/config/settings.ts';
 import { type AgentSettings, type ProxyType, readSettings } from '../../src/agent/settings/settings.ts';
 
 const directory = join(import.meta.dirname, 'cases');
@@ -29,7 +30,10 @@ export const orphans = (): readonly string[] =>
 export const expectedFile = (name: string): string => join(directory, `${name}.json`);
 
 /** What the file says, and what it is made of. */
-export function readCase(name: string): { readonly settings: AgentSettings; readonly bootstrap: Bootstrap } {
+export function readCase(
+  name: string,
+  format: LogFormat = 'json',
+): { readonly settings: AgentSettings; readonly bootstrap: Bootstrap } {
   const made = parse(readFileSync(join(directory, `${name}.yaml`), 'utf8')) as Case | null;
   const { type = 'sidecar', env = {}, labels = {}, annotations = {}, mesh = '', addresses = ['10.0.0.1'] } = made ?? {};
   const [address = ''] = addresses;
@@ -53,7 +57,7 @@ export function readCase(name: string): { readonly settings: AgentSettings; read
       addresses: () => addresses.map((each) => ({ interface: 'eth0', address: each })),
     },
   );
-  return { settings, bootstrap: bootstrapOf(settings, 'json') };
+  return { settings, bootstrap: bootstrapOf(settings, format) };
 }
 
 export const printBootstrap = (bootstrap: Bootstrap): string => `${JSON.stringify(bootstrap, undefined, 2)}\n`;

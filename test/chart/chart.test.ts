@@ -71,14 +71,21 @@ withPeers(['helm'], 'the chart', () => {
       'PodDisruptionBudget istio-system/fairlead',
       'Role istio-system/fairlead-istio-system-authority',
       'Role istio-system/fairlead-istio-system-mesh-config',
+      'Role istio-system/fairlead-istio-system-remote-clusters',
       'Role istio-system/fairlead-istio-system-report',
       'Role kube-system/fairlead-istio-system-lease',
       'RoleBinding istio-system/fairlead-istio-system-authority',
       'RoleBinding istio-system/fairlead-istio-system-mesh-config',
+      'RoleBinding istio-system/fairlead-istio-system-remote-clusters',
       'RoleBinding istio-system/fairlead-istio-system-report',
       'RoleBinding kube-system/fairlead-istio-system-lease',
+      'Secret istio-system/fairlead-ca',
+      'Secret istio-system/istio-ca-secret',
       'Service istio-system/fairlead',
       'ServiceAccount istio-system/fairlead',
+      ...['', 'Binding'].flatMap((suffix) =>
+        ['creates', 'injection'].map((name) => `ValidatingAdmissionPolicy${suffix} /fairlead-istio-system-${name}`),
+      ),
     ]);
     const crds = (await renderChart({}, '--include-crds')).filter(({ kind }) => kind === 'CustomResourceDefinition');
     expect(crds.map(({ metadata }) => metadata.name).sort()).toEqual(
@@ -209,6 +216,13 @@ withPeers(['helm'], 'the chart', () => {
     expect(without.filter(isMeshConfig)).toEqual([]);
   });
 
+  test('leaves out what Kubernetes before 1.30 does not have', async () => {
+    const kindsOf = async (version: string): Promise<string[]> =>
+      [...new Set((await renderChart({}, '--kube-version', version)).map(({ kind }) => kind))].sort();
+    const newer = ['ValidatingAdmissionPolicy', 'ValidatingAdmissionPolicyBinding'];
+    expect(await kindsOf('1.30.0')).toEqual([...(await kindsOf('1.29.15')), ...newer].sort());
+  });
+
   test('shares the Lease with every other release, and that of a revision with the others of it', async () => {
     const leasesOf = async (values: object, ...args: string[]): Promise<unknown> => {
       const objects = await renderChart(values, ...args);
@@ -220,7 +234,7 @@ withPeers(['helm'], 'the chart', () => {
     const common = ['create coordination.k8s.io/leases kube-system/*'];
     const rights = (name: string): string[] =>
       ['get', 'update'].map((verb) => `${verb} coordination.k8s.io/leases kube-system/${name}`);
-    const lease = { namespace: 'kube-system', name: 'fairlead' };
+    const lease = { namespace: 'kube-system', name: 'fairlead', duration: 15_000 };
     for (const args of [[], ['--namespace', 'trial']])
       expect(await leasesOf({}, ...args)).toEqual({ lease, granted: [...common, ...rights('fairlead')] });
     expect(await leasesOf({ revision: 'canary' })).toEqual({

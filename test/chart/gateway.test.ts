@@ -5,6 +5,7 @@ import type { Json } from '../../src/api/json.ts';
 import { injectorWith } from '../injection/case.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { type ChartObject, ROOT, helm } from './chart.ts';
+import { permissionsOf, printPermission } from './permissions.ts';
 
 const CHART = join(ROOT, 'charts/fairlead-gateway');
 
@@ -30,7 +31,10 @@ withPeers(['helm'], 'the chart of gateways', () => {
       [
         ...['Deployment', 'HorizontalPodAutoscaler', 'PodDisruptionBudget', 'Role', 'RoleBinding', 'Service'],
         'ServiceAccount',
-      ].map((kind) => `${kind} edge/istio-ingressgateway`),
+      ]
+        .map((kind) => `${kind} edge/istio-ingressgateway`)
+        .concat(['Role', 'RoleBinding'].map((kind) => `${kind} edge/istio-ingressgateway-credentials`))
+        .sort(),
     );
   });
 
@@ -91,6 +95,23 @@ withPeers(['helm'], 'the chart of gateways', () => {
       },
     });
     expect(JSON.stringify(result)).not.toContain('istio-init');
+  });
+
+  test('lets the control plane read the Secrets of its namespace, unless somebody else does', async () => {
+    const granted = async (controlPlane: object, account = 'fairlead', namespace = 'istio-system') =>
+      permissionsOf(await render({ rbac: { controlPlane } }), account, namespace).map(printPermission);
+    const rights = ['list', 'watch'].flatMap((verb) =>
+      ['secrets', 'configmaps'].map((each) => `${verb} /${each} edge/*`),
+    );
+    expect((await granted({})).sort()).toEqual(rights.sort());
+    expect(await granted({ serviceAccount: 'canary', namespace: 'mesh' })).toEqual([]);
+    expect(await granted({ serviceAccount: 'canary', namespace: 'mesh' }, 'canary', 'mesh')).toHaveLength(4);
+    expect(await granted({ serviceAccount: '' })).toEqual([]);
+  });
+
+  test('has no token for an API server in its Pods', async () => {
+    const { template } = named(await render(), 'Deployment')['spec'] as Record<string, Json>;
+    expect(template).toMatchObject({ spec: { automountServiceAccountToken: false } });
   });
 
   test('may be a DaemonSet, without what belongs to Deployments alone', async () => {

@@ -98,9 +98,33 @@ describe('the image of the proxy', () => {
     expect(argumentOf(final, 'FROM')).toBe(argumentOf(own, 'FROM'));
     expect(argumentOf(final, 'WORKDIR')).toBe(argumentOf(own, 'WORKDIR'));
     const entrypointOf = (of: typeof own): string[] => JSON.parse(argumentOf(of, 'ENTRYPOINT') ?? '[]') as string[];
+    const started = entrypointOf(final);
     // An agent runs in every Pod.
-    expect(entrypointOf(final).filter((arg) => arg !== '--optimize-for-size')).toEqual(entrypointOf(own));
+    const ofSize = ['--optimize-for-size', '--max-semi-space-size=1', '--v8-pool-size=0'];
+    expect(started.slice(started.indexOf('node')).filter((arg) => !ofSize.includes(arg))).toEqual(entrypointOf(own));
+    // What hooks run, which do not use the entry point, is as small.
+    expect(argumentOf(final, 'ENV')).toBe(`NODE_OPTIONS="${ofSize.slice(1).join(' ')}"`);
     for (const copy of own.filter(({ name }) => name === 'COPY')) expect(final).toContainEqual(copy);
+  });
+
+  test('starts Node without the variables by which a Pod could have it load other code', async () => {
+    const started = JSON.parse(argumentOf(final, 'ENTRYPOINT')) as string[];
+    const isProgram = `process.stdout.write(JSON.stringify(Object.keys(process.env).filter((name) => /NODE_|SSL/.test(name))))`;
+    const command = started.map((word) =>
+      word === '/app/dist/main.js' ? '-e' : word === 'node' ? process.execPath : word,
+    );
+    const [program, ...args] = [...command, isProgram];
+    const code = 'data:text/javascript,console.log("other code")';
+    const env = {
+      ...{
+        PATH: process.env['PATH'],
+        NODE_OPTIONS: `--import=${code}`,
+        NODE_PATH: '/x',
+        NODE_TLS_REJECT_UNAUTHORIZED: '0',
+      },
+      ...{ NODE_EXTRA_CA_CERTS: '/x', NODE_COMPILE_CACHE: '/dev/shm/x', OPENSSL_CONF: '/x', SSL_CERT_FILE: '/x' },
+    };
+    expect(await run(program!, args, { env })).toMatchObject({ code: 0, stdout: '[]', stderr: '' });
   });
 
   test('has the Envoy that the tests run', () => {

@@ -44,13 +44,16 @@ withPeers(['helm'], 'the account of the chart', () => {
     ]);
   });
 
-  test('may read Secrets and ConfigMaps in the named namespaces, or in all', async () => {
+  test('may read Secrets and ConfigMaps in the named namespaces, in all, or in none but its own', async () => {
     const granted = async (namespaces: string[]): Promise<string[]> => {
       const objects = await renderChart({ credentials: { namespaces } });
       const all = permissionsOf(objects, 'fairlead', NAMESPACE).map(printPermission);
       return all.filter((text) => /^(list|watch) \/(secrets|configmaps)( edge| bank|$)/.test(text)).sort();
     };
-    expect(await granted([])).toEqual(['list /configmaps', 'list /secrets', 'watch /configmaps', 'watch /secrets']);
+    expect(await granted([])).toEqual([]);
+    const all = ['list /configmaps', 'list /secrets', 'watch /configmaps', 'watch /secrets'];
+    expect(await granted(['*'])).toEqual(all);
+    expect(await granted(['edge', '*'])).toEqual(all);
     expect(await granted(['edge', 'bank'])).toEqual(
       ['edge', 'bank']
         .flatMap((each) => [`list /configmaps ${each}/*`, `list /secrets ${each}/*`, `watch /configmaps ${each}/*`])
@@ -65,10 +68,11 @@ withPeers(['helm'], 'the account of the chart', () => {
       const all = permissionsOf(objects, 'fairlead', NAMESPACE).map(printPermission);
       return all.filter((text) => text === `list /secrets ${NAMESPACE}/*` || text === `watch /secrets ${NAMESPACE}/*`);
     };
+    expect(await granted([])).toHaveLength(2);
     expect(await granted(['edge'])).toHaveLength(2);
     expect(await granted(['edge', NAMESPACE])).toHaveLength(2);
     // A rule for all namespaces has them.
-    expect(await granted([])).toEqual([]);
+    expect(await granted(['*'])).toEqual([]);
   });
 
   test('lets it write no status when it shall not', async () => {
@@ -94,8 +98,8 @@ function reads(): string[] {
   const authority = [
     'create authentication.k8s.io/tokenreviews',
     'create authorization.k8s.io/subjectaccessreviews',
-    ...['list', 'watch'].flatMap((verb) => [`${verb} /secrets`, `${verb} /configmaps`]),
-    `create /secrets ${NAMESPACE}/*`,
+    // For kubeconfigs of remote clusters.
+    ...['list', 'watch'].map((verb) => `${verb} /secrets ${NAMESPACE}/*`),
     `get /secrets ${NAMESPACE}/istio-ca-secret`,
     `get /secrets ${NAMESPACE}/fairlead-ca`,
     `update /secrets ${NAMESPACE}/istio-ca-secret`,

@@ -10,9 +10,9 @@ import { type KeyValue, range } from '../../src/etcd/messages.ts';
 import { afterSuite } from '../../src/testing/on-end.ts';
 import { object } from '../features/objects.ts';
 import { get, Program } from '../features/program.ts';
-import { type RunningApiServer, startApiServer } from '../peers/api-server.ts';
+import { borrowApiServer, type BorrowedApiServer } from '../peers/borrowed-api-server.ts';
 import { type RunningEtcd, startEtcd } from '../peers/etcd.ts';
-import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
+import { withPeers } from '../peers/with-peers.ts';
 import { configurationOf } from './configuration.ts';
 import { type Reading, startReading } from './mesh-lab.ts';
 import { grantAsCilium } from './rights.ts';
@@ -36,9 +36,8 @@ function slice(...addresses: readonly string[]): KubernetesObject {
 
 withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'two replicas that export to a real etcd', () => {
   const onEnd = afterSuite();
-  let [server, etcd, admin] = [] as unknown as [RunningApiServer, RunningEtcd, EtcdConnection];
+  let [server, etcd, admin] = [] as unknown as [BorrowedApiServer, RunningEtcd, EtcdConnection];
   let [first, second, reading] = [] as unknown as [Program, Program, Reading];
-  printLogOnFailure(() => server);
 
   const apply = (...items: readonly KubernetesObject[]): Promise<string> =>
     server.apply(JSON.stringify({ apiVersion: 'v1', kind: 'List', items }));
@@ -58,7 +57,7 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'two replicas that export to a 
 
   beforeAll(async () => {
     const prepare = (root: EtcdConnection): Promise<void> => grantAsCilium(root, 'home');
-    [server, etcd] = await Promise.all([startApiServer({ controllers: false }), startEtcd({ prepare })]);
+    [server, etcd] = await Promise.all([borrowApiServer(), startEtcd({ prepare })]);
     onEnd(() => server.stop());
     onEnd(() => etcd.stop());
     admin = await etcd.connect('admin-home');

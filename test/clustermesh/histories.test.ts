@@ -12,6 +12,7 @@ import { CiliumWriter } from './cilium-writer.ts';
 import { Delivered, OWN } from './mesh-lab.ts';
 import { type Relay, startRelay } from './relay.ts';
 import { grantAsCilium } from './rights.ts';
+import { runs } from '../../src/testing/runs.ts';
 
 const names = ['c1', 'c2'] as const;
 type Name = (typeof names)[number];
@@ -68,7 +69,7 @@ withPeers(['etcd'], 'a mesh that is read from a real etcd', () => {
   printLogOnFailure(() => etcd);
 
   test('whatever happens, what is delivered is what each cluster has said last', { timeout: 600_000 }, async () => {
-    const numRuns = Math.ceil(Number(process.env['PROPERTY_RUNS'] ?? 300) / 100);
+    const numRuns = runs(3);
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 40 }), async (steps) => {
         const lab = new Lab();

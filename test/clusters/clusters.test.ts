@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { generationKey } from '../../src/mesh/objects/in-force.ts';
 import { TestMesh, connectedProxy, readObjects } from '../harness/mesh.ts';
+import { runs } from '../../src/testing/runs.ts';
 
 const OWN = 'Kubernetes';
 
@@ -293,7 +294,7 @@ test('what is served is what each cluster has last said', () => {
         }
       }
     }),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   );
 
   function at(cluster: string): (last: number) => string {

@@ -6,6 +6,7 @@ import { clusterMeshSource } from '../../src/model/cluster-mesh.ts';
 import { NAME_TABLE } from '../../src/model/named-host.ts';
 import { type EnvoyNode, TestMesh, connectedProxy, readObjects } from '../harness/mesh.ts';
 import { readNameTable } from '../harness/names.ts';
+import { runs } from '../../src/testing/runs.ts';
 
 const OWN = 'Kubernetes';
 const LOCAL = 'db.shop.svc.cluster.local';
@@ -432,6 +433,6 @@ test('what is served is what the objects of all clusters say, whatever happened 
         for (const client of clusters) expect(endpointsOf(mesh, client, SET)).toEqual(expected);
       }
     }),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   );
 }, 120_000);

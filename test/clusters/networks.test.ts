@@ -4,6 +4,7 @@ import type { KubernetesObject } from '../../src/api/object.ts';
 import type { Collection } from '../../src/cache/graph.ts';
 import type { Workload } from '../../src/model/endpoint.ts';
 import { TestMesh, connectedProxy, readObjects } from '../harness/mesh.ts';
+import { runs } from '../../src/testing/runs.ts';
 
 const OWN = 'Kubernetes';
 
@@ -509,7 +510,7 @@ test('what is served is what the rules say, for all networks, gateways and proxi
         return (network === 'a' || network === 'b') && gateways[network] > 0;
       }
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   );
 });
 

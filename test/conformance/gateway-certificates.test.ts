@@ -94,7 +94,7 @@ async function withRouter(
 ): Promise<void> {
   const stop = new AbortController();
   const engine = await startEngine({
-    mesh: defaultMeshOptions,
+    mesh: { ...defaultMeshOptions, crossNamespaceFiles: true },
     protos: createProtos(),
     plaintext: { host: '127.0.0.1', port: 0 },
     batch: { quiet: 50, max: 250 },

@@ -106,6 +106,10 @@ describe('messages that do not end', () => {
     stream.write(framePrefix((4 << 20) + 1));
     expect(await ended).toMatchObject({ 'grpc-status': String(Status.RESOURCE_EXHAUSTED) });
     expect(limited()).toEqual({ message_size: 1 });
+    expect(mesh.server.counts().ended).toEqual({ RESOURCE_EXHAUSTED: 1 });
+    expect(mesh.warnings).toEqual([
+      'Stream ended by this replica {"stream":"stream-1","address":"127.0.0.1","code":"RESOURCE_EXHAUSTED","reason":"a message is longer than 4194304 bytes"}',
+    ]);
   });
 });
 
@@ -129,6 +133,24 @@ test('who is not told in time what it may see makes room for others', async () =
   expect(await client.closed).toMatchObject({ code: Status.UNAVAILABLE });
   silent = false;
   await served();
+});
+
+test('whose configuration is being computed keeps its place, whoever else waits, for minutes', async () => {
+  const connected: string[] = [];
+  await start({
+    events: { connected: ({ stream }) => connected.push(stream), disconnected: () => {}, refused: () => {} },
+  });
+  const most = 128;
+  const sessions = [session(), session()];
+  for (let i = 0; i < most + 3; i++)
+    openDeltaStream(sessions[i % 2]!)
+      .resume()
+      .write(framed(firstRequest()));
+  await expect.poll(() => [connected.length, mesh.server.counts().waitingForWorld]).toEqual([most, 3]);
+  // One that says nothing has a minute.
+  openDeltaStream(sessions[0]!).resume();
+  await expect.poll(() => later(20_000, limited)).toEqual({ first_request_time: 1 });
+  await expect.poll(() => later(20_000, limited)).toMatchObject({ world_time: most + 3 });
 });
 
 test('who waits for others to be computed makes room sooner if somebody else needs it', async () => {

@@ -1,9 +1,9 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import { request } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { Agent as Pool, type ClientRequest, createServer, request as requestPlainly } from 'node:http';
+import { Agent as SecurePool, request } from 'node:https';
+import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { freePorts } from '../peers/process.ts';
@@ -42,6 +42,8 @@ withPeers(['envoy'], 'what Envoy reports', () => {
     const agent = await startFairleadAgent({
       ...setup('server'),
       env: { ENVOY_SECURE_METRICS_PORT: `${envoy}`, ENVOY_SECURE_MERGED_METRICS_PORT: `${merged}` },
+      // Of each cluster, also those whose names come from requests.
+      proxyConfig: { proxyStatsMatcher: { inclusionPrefixes: ['cluster'] } },
     });
     await agent.ready();
     expect(await askSecurely(agent, envoy, true)).toContain('envoy_server_live');
@@ -49,8 +51,108 @@ withPeers(['envoy'], 'what Envoy reports', () => {
     expect(all).toContain('envoy_server_live');
     expect(all).toContain('istio_agent_connected 1');
     expect(await askSecurely(agent, envoy, false)).toMatch(/^error/);
+
+    // Nothing else can be asked of the ports that it opens, however the path is spelled.
+    const bootstrap = JSON.parse(readFileSync(join(agent.root, 'etc/istio/proxy/envoy-rev.json'), 'utf8')) as Opened;
+    expect(bootstrap.admin.address.socketAddress.address).toBe('127.0.0.1');
+    const ports = bootstrap.staticResources.listeners.map(({ address }) => address.socketAddress.portValue);
+    expect(ports).toEqual([agent.ports.stats, agent.ports.ready, envoy, merged]);
+    for (const port of ports) {
+      const isSecure = port === envoy || port === merged;
+      const own = port === agent.ports.ready ? '/healthz/ready' : '/stats/prometheus';
+      const call = caller(agent, port, isSecure);
+      expect((await call('GET', own)).status, own).toBe(200);
+      // An Envoy that takes a caller for its own would keep figures under each name.
+      const headers = { 'x-envoy-upstream-alt-stat-name': 'strange', 'x-forwarded-for': '127.0.0.1' };
+      expect((await call('GET', own, { headers })).status, own).toBe(200);
+      const asked = spellings(own).flatMap((path) => ['GET', 'POST'].map((method) => [method, path] as const));
+      for (const method of ['HEAD', 'PUT', 'OPTIONS', 'DELETE']) asked.push([method, own]);
+      // Envoy would keep it, however long it is.
+      expect((await call('GET', own, { body: 'a body' })).status, own).toBe(413);
+      await Promise.all(
+        asked.map(async ([method, path]) => {
+          const { status, body } = await call(method, path);
+          const where = `${method} :${port}${path}`;
+          // As far as the path means the same, it is the same.
+          if (status === 200)
+            expect([method, body], where).toEqual(['GET', expect.stringMatching(/^$|envoy_server_live/)]);
+          else expect(status, where).toBeGreaterThanOrEqual(400);
+        }),
+      );
+    }
+    // Requests whose end does not come are in nobody's way.
+    await Promise.all(Array.from({ length: 30 }, () => beginRequest(agent.ports.stats, '/stats/prometheus')));
+    expect((await agent.get(agent.ports.stats, '/stats/prometheus')).status).toBe(200);
+    // Whatever has been done, nothing has come of it.
+    expect((await agent.get(agent.ports.admin, '/server_info')).body).toContain('"state": "LIVE"');
+    expect((await agent.get(agent.ports.admin, '/runtime')).body).not.toContain('attacked');
+    expect((await agent.get(agent.ports.admin, '/stats?filter=strange')).body).toBe('');
+    expect((await agent.get(agent.ports.status, '/healthz/ready')).status).toBe(200);
+    const filtered = await agent.get(
+      agent.ports.stats,
+      `/stats/prometheus?usedonly&filter=${encodeURIComponent('^(server|x\\.y).live$')}`,
+    );
+    expect(filtered.body).toMatch(/^# TYPE envoy_server_live gauge\nenvoy_server_live\{\} 1\n\s*$/);
+    for (const query of [
+      'filter=a{1000}',
+      'filter=a%7b9%7D',
+      'filter=%5CpL',
+      'filter=%5C%70L',
+      `filter=${'a'.repeat(260)}`,
+    ])
+      expect(await agent.get(agent.ports.stats, `/stats/prometheus?${query}`), query).toEqual({
+        status: 400,
+        body: 'use a query of at most 256 characters, without { } and classes such as \\d\n',
+      });
   });
 });
+
+/** Where a bootstrap opens ports. */
+interface Opened {
+  readonly admin: { readonly address: { readonly socketAddress: { readonly address: string } } };
+  readonly staticResources: {
+    readonly listeners: readonly { readonly address: { readonly socketAddress: { readonly portValue: number } } }[];
+  };
+}
+
+/** Paths of the admin interface and of the agent, spelled so that a careless comparison takes them for this one. */
+function spellings(own: string): readonly string[] {
+  const targets = [
+    'quitquitquit',
+    'server_info',
+    'config_dump',
+    'runtime_modify?attacked=1',
+    'drain',
+    'status',
+    'certs',
+  ];
+  const up = [
+    '/..',
+    '/%2e%2e',
+    '/%2E.',
+    '/.%2e',
+    '//..',
+    '\\..',
+    '%5c..',
+    '%2f..',
+    '/..;',
+    ';/..',
+    '/%252e%252e',
+    '/.%00.',
+  ];
+  return targets.flatMap((target) => [
+    `/${target}`,
+    `//${target}`,
+    ...up.map((step) => `${own}${step}${step}/${target}`),
+    `${own}/../../${own.slice(1)}/../../${target}`,
+    `${own}?/../../${target}`,
+    `${own}#/../../${target}`,
+    `${own}/${target}`,
+    `${own}%00/../../${target}`,
+    `${own}/../../${target}?${own}`,
+    `http://127.0.0.1${own}/../../${target}`,
+  ]);
+}
 
 async function startStatsd() {
   const socket = createSocket('udp4');
@@ -84,18 +186,65 @@ async function startZipkin() {
 }
 
 /** What is answered, with the certificate of the workload itself or with none. */
-function askSecurely({ root }: AgentProcess, port: number, proven: boolean): Promise<string> {
-  const file = (name: string): Buffer => readFileSync(join(root, 'etc/istio/proxy/certificate', name));
-  const identity = proven ? { cert: file('cert-chain.pem'), key: file('key.pem') } : {};
-  return new Promise((resolve) => {
-    const options = { host: '127.0.0.1', port, path: '/stats/prometheus', ca: file('root-cert.pem'), ...identity };
-    // A SPIFFE ID is not a host name.
-    const asked = request({ ...options, checkServerIdentity: () => undefined }, (response) => {
+async function askSecurely(agent: AgentProcess, port: number, proven: boolean): Promise<string> {
+  const identity = proven ? certificateOf(agent) : {};
+  const asked = { port, path: '/stats/prometheus', method: 'GET' };
+  return answerOf(request({ ...asked, ...toWorkload(agent), ...identity })).then(
+    ({ body }) => body,
+    (error: unknown) => `error: ${String(error)}`,
+  );
+}
+
+/** Asks over and over. It rejects unless there is an answer. */
+function caller(agent: AgentProcess, port: number, isSecure: boolean) {
+  const pool = isSecure
+    ? new SecurePool({ keepAlive: true, maxSockets: 4 })
+    : new Pool({ keepAlive: true, maxSockets: 4 });
+  onTestFinished(() => pool.destroy());
+  /** The path as it is: `fetch` would resolve its dots. */
+  return (method: string, path: string, { headers = {}, body = '' } = {}): Promise<Answer> => {
+    const asked = { host: '127.0.0.1', port, path, method, headers, agent: pool };
+    const sent = isSecure
+      ? request({ ...toWorkload(agent), ...certificateOf(agent), ...asked })
+      : requestPlainly(asked);
+    if (body !== '') sent.setHeader('content-length', body.length).write(body);
+    return answerOf(sent);
+  };
+}
+
+/** Settles once Envoy waits for a body, which does not come. */
+async function beginRequest(port: number, path: string): Promise<void> {
+  const socket = connect(port, '127.0.0.1');
+  onTestFinished(() => void socket.destroy());
+  socket.write(`GET ${path} HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\nexpect: 100-continue\r\n\r\n`);
+  expect(String((await once(socket, 'data'))[0])).toMatch(/^HTTP\/1\.1 100 /);
+}
+
+const file = ({ root }: AgentProcess, name: string): Buffer =>
+  readFileSync(join(root, 'etc/istio/proxy/certificate', name));
+
+const certificateOf = (agent: AgentProcess) => ({ cert: file(agent, 'cert-chain.pem'), key: file(agent, 'key.pem') });
+
+const toWorkload = (agent: AgentProcess) => ({
+  host: '127.0.0.1',
+  ca: file(agent, 'root-cert.pem'),
+  // A SPIFFE ID is not a host name.
+  checkServerIdentity: () => undefined,
+});
+
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+function answerOf(sent: ClientRequest): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    sent.on('response', (response) => {
       let body = '';
       response.on('data', (chunk: Buffer) => (body += chunk.toString()));
-      response.on('end', () => resolve(body));
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body }));
     });
-    asked.on('error', (error) => resolve(`error: ${error.message}`));
-    asked.end();
+    sent.on('error', reject);
+    sent.end();
   });
 }

@@ -156,19 +156,98 @@ withPeers(['envoy'], 'authentication before a real Envoy', () => {
       }),
     );
     await workload.http.answers([[bearer('no token'), 401]]);
-    const forged = { 'x-subject': 'root', 'x-role': 'root', 'x-absent': 'root', 'x-payload': 'root' };
+    const forged = {
+      ...{ 'x-subject': 'root', 'x-role': 'root', 'x-absent': 'root', 'x-payload': 'root' },
+      // To CGI and WSGI, these are the same.
+      ...{ x_subject: 'root', X_ROLE: 'root', x_payload: 'root' },
+    };
     const { headers } = await received({ headers: { ...bearer(token).headers, ...forged } });
     expect(headers).toMatchObject({ 'x-subject': 'alice', 'x-role': 'owner' });
     expect(JSON.parse(Buffer.from(String(headers['x-payload']), 'base64url').toString())).toMatchObject(alice);
-    expect(headers['x-absent']).toBeUndefined();
+    for (const name of ['x-absent', 'x_subject', 'x_role', 'x_payload']) expect(headers).not.toHaveProperty(name);
+    const preflight = {
+      method: 'OPTIONS',
+      headers: { ...forged, origin: 'http://a', 'access-control-request-method': 'GET' },
+    };
+    expect(Object.keys((await received(preflight)).headers).filter((name) => /^x[-_](su|ro|ab|pa)/.test(name))).toEqual(
+      [],
+    );
+    // Others are those of the application.
+    expect((await received({ headers: { x_request: 'own' } })).headers).toHaveProperty('x_request', 'own');
     // The token itself stays with the proxy.
     expect(headers.authorization).toBeUndefined();
     const without = (await received({ headers: forged })).headers;
-    for (const name of Object.keys(forged)) expect([name, without[name]]).toEqual([name, undefined]);
+    for (const name of Object.keys(forged)) expect([name, without[name.toLowerCase()]]).toEqual([name, undefined]);
 
     await mesh.apply(tokens({ ...issuer, forwardOriginalToken: true }));
     await workload.http.answers([[bearer(token), 200]]);
     expect((await received(bearer(token))).headers.authorization).toBe(`Bearer ${token}`);
+  });
+
+  test('no request gets past a rule in disguise where the protocol is detected', async () => {
+    const { detected } = workload;
+    const disguises = [
+      // Servers skip an empty line before a request (RFC 9112, 2.2); to Envoy, it is not HTTP.
+      () => detected.disguised('\r\n'),
+      () => detected.disguised('', { as: 'client', alpn: ['istio'] }),
+    ];
+    const answers = async () => [await disguises[0]!(), await disguises[1]!()];
+    await mesh.apply(tokens({ ...issuer, presence: 'REQUIRED' }));
+    await detected.answers([
+      [{}, 401],
+      [bearer(tokenOf(alice)), 200],
+      [{ as: 'client' }, 401],
+    ]);
+    expect(await answers()).toEqual(['closed', 'closed']);
+    await mesh.apply(tokens({ ...issuer, outputClaimToHeaders: [{ header: 'x-subject', claim: 'sub' }] }));
+    await detected.answers([[{}, 200]]);
+    expect(await answers()).toEqual(['closed', 'closed']);
+    // Whoever may come without a token need not disguise anything.
+    await mesh.apply(tokens(issuer));
+    await detected.answers([[{}, 200]]);
+    expect(await answers()).toEqual(['HTTP/1.1 200 OK', 'HTTP/1.1 200 OK']);
+  });
+
+  test('a token of one issuer does not cover a forged one of another', async () => {
+    const { http } = workload;
+    const subject = { outputClaimToHeaders: [{ header: 'x-subject', claim: 'sub' }] };
+    const partner = { issuer: 'partner', jwks, fromHeaders: [{ name: 'x-partner' }], forwardOriginalToken: true };
+    const bob = { iss: 'partner', sub: 'bob' };
+    const both = (own: string, other: string) => ({ headers: { ...bearer(own).headers, 'x-partner': other } });
+    await mesh.apply(tokens({ ...issuer, ...subject }, { ...partner, ...subject }));
+    await http.answers([
+      [{}, 200],
+      [bearer(tokenOf(alice)), 200],
+      [both(tokenOf(alice), tokenOf(bob)), 200],
+      [both(tokenOf(alice), tokenOf(bob, 'another secret')), 401],
+      [both(tokenOf(alice), 'no token'), 401],
+      [both(tokenOf(alice, 'another secret'), tokenOf(bob)), 401],
+      [{ headers: { 'x-partner': tokenOf(alice) } }, 401],
+    ]);
+    // What one issuer's token says is not lost where another issuer has none.
+    expect((await http.received(bearer(tokenOf(alice)))).headers['x-subject']).toBe('alice');
+    expect((await http.received({ headers: { 'x-partner': tokenOf(bob) } })).headers['x-subject']).toBe('bob');
+    await mesh.apply(tokens({ ...issuer, presence: 'REQUIRED' }, partner));
+    await http.answers([
+      [bearer(tokenOf(alice)), 200],
+      [both(tokenOf(alice), tokenOf(bob)), 200],
+      [both(tokenOf(alice), tokenOf(bob, 'another secret')), 401],
+      [{ headers: { 'x-partner': tokenOf(bob) } }, 401],
+    ]);
+    // Both look for tokens in the same header, and one in another, too.
+    await mesh.apply(
+      tokens(issuer, {
+        ...partner,
+        fromHeaders: [{ name: 'authorization', prefix: 'Bearer ' }, ...partner.fromHeaders],
+      }),
+    );
+    await http.answers([
+      [bearer(tokenOf(alice)), 200],
+      [bearer(tokenOf(bob)), 200],
+      [both(tokenOf(alice), tokenOf(bob)), 200],
+      [both(tokenOf(alice), tokenOf(bob, 'another secret')), 401],
+      [{ ...bearer(tokenOf(alice)), path: '/?access_token=forged' }, 401],
+    ]);
   });
 
   test('tokens of several issuers are verified, each with its own keys', async () => {

@@ -191,6 +191,93 @@ withPeers(['envoy'], 'AuthorizationPolicies before a real Envoy', () => {
     ]);
   });
 
+  test('a request principal may have slashes in its subject', async () => {
+    const { http } = workload;
+    const ci = 'https://ci.example';
+    const main = { iss: ci, sub: 'repo:acme/site:ref:refs/heads/main' };
+    const fork = { iss: ci, sub: 'repo:fork/site:ref:refs/heads/main' };
+    const named = ['repo:acme/site:ref:refs/heads/main', 'repo:acme/*'].map((subject) => `${ci}/${subject}`);
+    await mesh.apply(
+      requestAuthentication('tokens', {
+        jwtRules: [
+          { issuer: ci, jwks },
+          { issuer: 'issuer', jwks },
+        ],
+      }),
+    );
+    for (const principal of named) {
+      const rule = from({ requestPrincipals: [principal] });
+      await mesh.apply(allow('ci', rule));
+      await http.answers([
+        [bearer(main), 200],
+        [bearer(fork), 403],
+        [bearer({ ...main, iss: 'issuer' }), 403],
+      ]);
+      await mesh.apply(deny('ci', rule));
+      await http.answers([
+        [bearer(main), 403],
+        [bearer(fork), 200],
+      ]);
+    }
+    await mesh.apply(allow('ci', from({ requestPrincipals: ['*heads/main'] })));
+    await http.answers([
+      [bearer(main), 200],
+      [bearer({ iss: ci, sub: 'main' }), 403],
+    ]);
+  });
+
+  test('what is denied is denied in every spelling', async () => {
+    const { http } = workload;
+    await mesh.apply(deny('robots', from({ principals: [`spiffe://${CLIENT}`] })));
+    await http.answers([
+      [{ as: 'client' }, 403],
+      [{ as: 'stranger' }, 200],
+    ]);
+    await mesh.apply(deny('robots', to({ paths: ['/users/{*}/delete', '/all/{**}'] })));
+    const segments = ['1', '[', ']', 'a[b', '"', '<>', '^', '{*}', '|', '%5B', '`'];
+    await http.answers([
+      ...segments.map((segment) => [{ path: `/users/${segment}/delete` }, 403] as const),
+      [{ path: '/all/a/[/b' }, 403],
+      [{ path: '/users/[/more/delete' }, 200],
+    ]);
+    await mesh.apply(deny('robots', to({ notPaths: ['/users/{*}'] })));
+    await http.answers([
+      [{ path: '/users/[' }, 200],
+      [{ path: '/users/[/a' }, 403],
+    ]);
+    await mesh.apply(
+      requestAuthentication('tokens', { jwtRules: [{ issuer: 'issuer', jwks }] }),
+      deny('robots', from({ requestPrincipals: ['*'] })),
+    );
+    const subjects = ['a', 'a\nb', 'a/b', ''];
+    await http.answers([
+      ...subjects.map((sub) => [bearer({ iss: 'issuer', sub }), 403] as const),
+      [bearer({ iss: 'issuer' }), 403],
+      [{}, 200],
+    ]);
+    const role = (value: unknown) => bearer({ iss: 'issuer', sub: 'a', role: value });
+    const denied = (...values: string[]) => deny('robots', { when: [{ key: 'request.auth.claims[role]', values }] });
+    await mesh.apply(denied('*'));
+    const values = ['x', 'a\nb', 5, true, false, { a: 1 }, [5], ['x'], [], '', null];
+    await http.answers([
+      ...values.map((value) => [role(value), 403] as const),
+      [bearer({ iss: 'issuer', sub: 'a' }), 200],
+    ]);
+    await mesh.apply(denied('5', 'tr*'));
+    await http.answers([
+      ...[5, '5', [5], true, 'true', [true]].map((value) => [role(value), 403] as const),
+      ...[6, false, 'false', [6]].map((value) => [role(value), 200] as const),
+    ]);
+    // What is allowed is a text, as in Istio.
+    await mesh.apply(
+      authorizationPolicy('robots', { rules: [{ when: [{ key: 'request.auth.claims[role]', values: ['*'] }] }] }),
+    );
+    await http.answers([
+      ...['x', ['x']].map((value) => [role(value), 200] as const),
+      ...[5, true, '', null].map((value) => [role(value), 403] as const),
+    ]);
+  });
+
   test('what is denied is not allowed, whatever else is', async () => {
     const { http } = workload;
     const role = (value: string) => ({ headers: { 'x-role': value } });

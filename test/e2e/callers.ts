@@ -101,6 +101,21 @@ export function send(port: number, request: Request): Promise<Reply | 'closed'> 
   });
 }
 
+/** The first line of the answer to these bytes, or `closed`. */
+export function sendBytes(port: number, bytes: string, connection: Connection = {}): Promise<string> {
+  const isPlain = connection.secrets === undefined;
+  const socket = isPlain
+    ? connect({ host: '127.0.0.1', port })
+    : connectTls({ host: '127.0.0.1', port, ...tlsOptions(connection, ['istio']) });
+  return new Promise((resolve) => {
+    let text = '';
+    socket.setTimeout(PATIENCE, () => socket.destroy());
+    socket.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    socket.on('error', () => socket.destroy()).on('close', () => resolve(text.split('\r\n')[0] || 'closed'));
+    socket.once(isPlain ? 'connect' : 'secureConnect', () => socket.write(bytes));
+  });
+}
+
 /** Whether what is sent comes back: `echoed`, or `closed`. */
 export function converse(port: number, connection: Connection): Promise<string> {
   const isPlain = connection.secrets === undefined;

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -12,12 +12,36 @@ import { ask, startBackend } from './traffic.ts';
 
 const said = (agent: AgentProcess, text: string) => expect.poll(() => messages(agent)).toContain(text);
 
+/** Two errors that nobody catches, when a test says so. */
+const FAILS = `process.on('SIGUSR2', () => { Promise.reject(new Error('one')); throw new Error('two'); });`;
+
+/** The pid of its Envoy. */
+function envoyOf({ process: { log } }: AgentProcess): number {
+  for (const line of log().split('\n')) {
+    const { pid } = line.startsWith('{') ? (JSON.parse(line) as { pid?: number; msg: string }) : {};
+    if (line.includes('"Envoy started"') && pid !== undefined) return pid;
+  }
+  throw new Error(`no Envoy: ${log()}`);
+}
+
+/** Whether its Envoy answers. */
+const isLive = ({ ports, get }: AgentProcess): Promise<boolean> =>
+  get(ports.admin, '/ready').then(
+    ({ body }) => body === 'LIVE\n',
+    () => false,
+  );
+
 withPeers(['envoy'], 'the agent beside Envoy', () => {
   test('two workloads speak mutual TLS with nothing but a token and roots', async () => {
     const { program, setup, outbound } = await startMesh();
     const server = await startFairleadAgent(setup('server'));
-    const client = await startFairleadAgent(setup('client'));
+    const client = await startFairleadAgent({
+      ...setup('client'),
+      env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(FAILS)}` },
+    });
     await Promise.all([server.ready(), client.ready()]);
+    process.kill(client.process.pid, 'SIGUSR2');
+    await said(client, 'Unexpected error; please report it');
     await expect.poll(() => ask(outbound, HOST)).toBe('200 served');
     // The agents ask for roots, too: a rotation waits for whoever has not acknowledged them.
     const streams = program.serving.engine.ads.streams();
@@ -26,6 +50,7 @@ withPeers(['envoy'], 'the agent beside Envoy', () => {
       expect(types.find(({ typeUrl }) => typeUrl.endsWith('ProxyConfig'))).toMatchObject({ synced: true, refused: [] });
     const metrics = await client.get(client.ports.status, '/stats/prometheus');
     expect(metrics.body).toContain('istio_agent_connected 1');
+    expect(metrics.body).toContain('istio_agent_unexpected_errors_total 2');
     expect(metrics.body).toContain('envoy_server_live{} 1');
     expect((await client.get(client.ports.stats, '/stats/prometheus')).status).toBe(200);
     // Terminated, it drains, and ends with 0.
@@ -62,13 +87,34 @@ withPeers(['envoy'], 'the agent beside Envoy', () => {
     await poll('the configuration is saved', () =>
       Promise.resolve(existsSync(join(first.root, 'etc/istio/proxy/last-config.bin')) ? true : undefined),
     );
-    await first.process.stop();
+    // The agent alone: nobody ends its Envoy.
+    const former = envoyOf(first);
+    process.kill(first.process.pid, 'SIGKILL');
+    onTestFinished(() => {
+      try {
+        process.kill(former, 'SIGKILL');
+      } catch {
+        // It has ended, as it should.
+      }
+    });
+    await expect
+      .poll(() =>
+        first.get(first.ports.status, '/').then(
+          () => 'alive',
+          () => 'gone',
+        ),
+      )
+      .toBe('gone');
+    expect(await isLive(first)).toBe(true);
     // A port of its own, behind which the control plane comes back.
     const [gate = 0] = await freePorts(1);
     const again = await startFairleadAgent({ ...setup('client'), port: gate, root: first.root });
     await again.ready();
     await expect.poll(() => ask(outbound, HOST)).toBe('200 served');
     expect(messages(again)).toContain('Using the certificate from before the restart');
+    expect(messages(again)).toContain('Ending the Envoy of an agent that was killed');
+    expect(await isLive(first)).toBe(false);
+    expect(envoyOf(again)).not.toBe(former);
     const { body } = await again.get(again.ports.status, '/status');
     expect(JSON.parse(body)).toMatchObject({
       connected: false,
@@ -138,12 +184,10 @@ withPeers(['envoy'], 'the agent beside Envoy', () => {
     const { setup } = await startMesh();
     const agent = await startFairleadAgent(setup('server'));
     await agent.ready();
-    const started = agent.process
-      .log()
-      .split('\n')
-      .map((line) => (line.startsWith('{') ? (JSON.parse(line) as { pid?: number }) : {}))
-      .find(({ pid }) => pid !== undefined);
-    process.kill(started!.pid!, 'SIGSEGV');
+    // A file that cannot be removed holds nothing up.
+    rmSync(join(agent.root, 'etc/istio/proxy/envoy.pid'));
+    mkdirSync(join(agent.root, 'etc/istio/proxy/envoy.pid'));
+    process.kill(envoyOf(agent), 'SIGSEGV');
     expect(await agent.process.exited).toBe(139);
     expect(messages(agent).at(-1)).toContain('SIGSEGV');
   });

@@ -40,6 +40,8 @@ export interface StartOptions {
   readonly through?: string;
   /** It is not one of the replicas: it writes nothing, and they do not know of it. */
   readonly aside?: boolean;
+  /** Settings other than those of the chart. */
+  readonly environment?: NodeJS.ProcessEnv;
 }
 
 export interface InstallOptions {
@@ -119,7 +121,7 @@ async function startReplica(
   pod: Pod,
   api: RunningApiServer,
   program: string,
-  { through, aside = false }: StartOptions,
+  { through, aside = false, environment = {} }: StartOptions,
   signal: AbortSignal,
 ): Promise<Replica> {
   const [container] = pod.spec.containers;
@@ -138,6 +140,7 @@ async function startReplica(
   const variables = container.env.filter(({ name }) => !aside || !name.startsWith('POD_'));
   const process = startProcess(globalThis.process.execPath, [...words, ...args], {
     env: {
+      ...environment,
       ...Object.fromEntries(variables.map((variable) => [variable.name, valueOf(variable, pod)])),
       KUBECONFIG: await api.kubeconfigWithToken(await tokenOf(pod.spec.serviceAccountName, api), through),
       FAIRLEAD_SECURE_GRPC_ADDRESS: `127.0.0.1:${securePort}`,

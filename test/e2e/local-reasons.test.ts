@@ -137,7 +137,7 @@ withPeers(['envoy'], 'what an Envoy refuses for a reason of its own', () => {
       const { fleet } = await start(() => {}, cwd);
       const object = entryFor(NEEDS_FILE, port);
       await cluster.apply(object);
-      const message = expect.stringMatching(/Invalid path: ca\.pem Nothing of this object is in force\.$/) as string;
+      const message = expect.stringMatching(/Invalid path: ca\.pem"\. Nothing of this object is in force\.$/) as string;
       await cluster.changed(() => expect(programmed(object)).toMatchObject({ reason: 'Rejected', message }));
       expect(await having(fleet, NEEDS_FILE)).toEqual([]);
     });

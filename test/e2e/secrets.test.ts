@@ -1,4 +1,6 @@
 import { once } from 'node:events';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TLSSocket, connect } from 'node:tls';
@@ -164,6 +166,38 @@ withPeers(['envoy'], 'a real Envoy as a router, with Secrets', () => {
     expect(await ask(port, 'broken.example', good.roots)).toBe('refused');
     await told(program, 'is not the key of the first certificate in tls.crt');
     await told(program, 'is not in namespace shop');
+
+    // Files of other namespaces.
+    const backend = createServer({ key: good.key, cert: good.certificate }, (_, response) => response.end('served'));
+    onTestFinished(() => void backend.close());
+    await once(backend.listen(0, '127.0.0.1'), 'listening');
+    const roots = join(await temporaryDirectory(), 'roots.pem');
+    await writeFile(roots, good.roots);
+    const rule = (tls: object): KubernetesObject =>
+      networking('DestinationRule', 'api', { host: 'api.example', trafficPolicy: { tls } }, 'elsewhere');
+    await directory.apply(
+      networking(
+        'ServiceEntry',
+        'api',
+        {
+          hosts: ['api.example'],
+          ports: [{ number: (backend.address() as AddressInfo).port, name: 'http', protocol: 'HTTP' }],
+          resolution: 'STATIC',
+          endpoints: [{ address: '127.0.0.1' }],
+        },
+        'elsewhere',
+      ),
+      rule({ mode: 'SIMPLE', sni: 'good.example', caCertificates: roots }),
+      networking('VirtualService', 'api', {
+        hosts: ['good.example'],
+        gateways: ['public'],
+        http: [{ route: [{ destination: { host: 'api.example' } }] }],
+      }),
+    );
+    await until('no connection with these files', '503', () => ask(port, 'good.example', good.roots));
+    await directory.apply(rule({ mode: 'SIMPLE', sni: 'good.example', insecureSkipVerify: true }));
+    await until('a connection without files', '200', () => ask(port, 'good.example', good.roots));
+    expect(program.log.filter(({ msg }) => msg === 'Proxy rejected resources')).toEqual([]);
   });
 
   test('asks clients for certificates of the authorities in the Secret, and heeds what these have revoked', async () => {

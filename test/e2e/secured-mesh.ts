@@ -20,6 +20,7 @@ import {
   type Request,
   converse,
   send,
+  sendBytes,
   startEcho,
   startMirror,
 } from './callers.ts';
@@ -129,7 +130,15 @@ export class SecuredMesh {
       admin: this.#http(admin, 'server.shop'),
       tcp: this.#tcp(tcp),
       /** By HTTP, and by TCP to what speaks HTTP. */
-      detected: this.#http(detected, 'server.shop'),
+      detected: {
+        ...this.#http(detected, 'server.shop'),
+        /** A request with bytes before it. */
+        disguised: (preface: string, { as, alpn }: Caller = {}) =>
+          sendBytes(detected, `${preface}GET / HTTP/1.1\r\nhost: server.shop\r\nconnection: close\r\n\r\n`, {
+            alpn,
+            ...this.#secrets({ as }),
+          }),
+      },
     };
   }
 

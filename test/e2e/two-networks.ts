@@ -5,7 +5,7 @@ import { temporaryDirectory } from '../../src/directory/testing/temporary-direct
 import type { OnEnd } from '../../src/testing/on-end.ts';
 import { destinationRule, gateway, object, sidecar } from '../features/objects.ts';
 import { Program } from '../features/program.ts';
-import { type RunningApiServer, startApiServer } from '../peers/api-server.ts';
+import { borrowApiServer, type BorrowedApiServer } from '../peers/borrowed-api-server.ts';
 import { type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';
 import { startAgent } from './agent.ts';
 import { application } from './application.ts';
@@ -24,7 +24,7 @@ const PORTS = { pod: 8080, service: 8000, gateway: 15443 } as const;
 
 /** One mesh of two clusters with an API server each, on two networks, and what runs there. */
 export class TwoNetworks {
-  readonly apis: Readonly<Record<ClusterName, RunningApiServer>>;
+  readonly apis: Readonly<Record<ClusterName, BorrowedApiServer>>;
   readonly program: Program;
   readonly networks: Networks;
   /** Between the control plane and the API server of the other cluster. */
@@ -50,8 +50,8 @@ export class TwoNetworks {
     onEnd(() => networks.stop());
     const [ca, link] = await Promise.all([createCa('cluster.local', onEnd), startFrontend()]);
     onEnd(() => link.close());
-    const startApi = async (): Promise<RunningApiServer> => {
-      const api = await startApiServer({ controllers: false });
+    const startApi = async (): Promise<BorrowedApiServer> => {
+      const api = await borrowApiServer();
       onEnd(() => api.stop());
       return api;
     };
@@ -229,7 +229,7 @@ export const preferNear = policyOfA({
   outlierDetection: { consecutive5xxErrors: 1, interval: '1s', baseEjectionTime: '1s', maxEjectionPercent: 100 },
 });
 
-async function applyTo(api: RunningApiServer, ...objects: readonly object[]): Promise<void> {
+async function applyTo(api: BorrowedApiServer, ...objects: readonly object[]): Promise<void> {
   await api.apply(objects.map((each) => JSON.stringify(each)).join('\n---\n'));
 }
 

@@ -1,12 +1,14 @@
 import { X509Certificate } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Agent, request } from 'undici';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Json } from '../../src/api/json.ts';
 import { readPem } from '../../src/identity/pem.ts';
 import { selfSigned } from '../../src/identity/self-signed.ts';
 import { CHART, NAMESPACE } from '../chart/chart.ts';
 import { ApiError, type ApiObject } from '../peers/api-server.ts';
 import { poll } from '../peers/process.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
-import { install, type Installed, type Replica } from './installed.ts';
+import { ACCOUNT, install, type Installed, type Replica } from './installed.ts';
 
 const peers = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl', 'helm'] as const;
 
@@ -211,12 +213,188 @@ withPeers(peers, 'the webhooks of the chart at a real API server', () => {
     if (!(error instanceof ApiError)) throw error;
   };
 
-  test('an upgrade takes neither the roots away nor the failure policy back', async () => {
+  describe("with the control plane's stolen token", () => {
+    const policies = '/apis/admissionregistration.k8s.io/v1';
+    const hooks = (kind: keyof typeof names): string =>
+      `${policies}/${kind}webhookconfigurations/${names[kind]}?dryRun=All`;
+    let thief: Agent;
+    let token = '';
+
+    beforeAll(async () => {
+      const { api } = cluster;
+      thief = new Agent({ connect: { ca: api.ca } });
+      token = (await api.kubectl('-n', NAMESPACE, 'create', 'token', ACCOUNT)).trim();
+    });
+    afterAll(() => thief.destroy());
+
+    /** What the API server answers: its status and message. */
+    async function attempt(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, body?: object): Promise<string> {
+      const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+      const answer = await request(cluster.api.url + path, {
+        method,
+        dispatcher: thief,
+        headers: { authorization: `Bearer ${token}`, 'content-type': type },
+        body: body === undefined ? null : JSON.stringify(body),
+      });
+      const { message = '' } = (await answer.body.json()) as { readonly message?: string };
+      return `${answer.statusCode} ${message}`;
+    }
+
+    const changed = async (kind: keyof typeof names, change: (webhook: Json) => object): Promise<object> => ({
+      webhooks: ((await webhooksOf(kind)) as unknown as Json[]).map((each) => ({ ...each, ...change(each) })),
+    });
+    const client = ({ clientConfig }: Json): Json => clientConfig as Json;
+
+    test.each<[what: string, kind: keyof typeof names, change: (webhook: Json) => object]>([
+      ['its address', 'mutating', () => ({ clientConfig: { url: 'https://evil.example/' } })],
+      [
+        'its Service',
+        'mutating',
+        (each) => ({ clientConfig: { ...client(each), service: { name: 'a', namespace: 'b' } } }),
+      ],
+      [
+        'its path',
+        'validating',
+        (each) => ({
+          clientConfig: { ...client(each), service: { ...(client(each)['service'] as Json), path: '/inject' } },
+        }),
+      ],
+      [
+        'what it is asked about',
+        'mutating',
+        () => ({ rules: [{ apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*/*'] }] }),
+      ],
+      ['in which namespaces', 'mutating', () => ({ namespaceSelector: {} })],
+      ['about which objects', 'mutating', () => ({ objectSelector: {} })],
+      ['under which conditions', 'mutating', () => ({ matchConditions: [{ name: 'a', expression: 'true' }] })],
+      ['that it must answer', 'mutating', () => ({ failurePolicy: 'Ignore' })],
+      ['how often it is asked', 'mutating', () => ({ reinvocationPolicy: 'Never' })],
+      ['that validation must answer', 'validating', () => ({ failurePolicy: 'Ignore' })],
+      ['its time', 'validating', () => ({ timeoutSeconds: 1 })],
+    ])('nothing of a webhook can be changed: %s', async (_, kind, change) => {
+      expect(await attempt('PATCH', hooks(kind), await changed(kind, change))).toMatch(
+        /^422 .*ValidatingAdmissionPolicy 'fairlead-istio-system-(injection|validation)'.*only changes caBundle/,
+      );
+    });
+
+    test('but its roots', async () => {
+      const { 'ca-cert.pem': other = '' } = await selfSigned('other.example', new Date());
+      const caBundle = Buffer.from(other).toString('base64');
+      for (const kind of ['mutating', 'validating'] as const) {
+        const body = await changed(kind, (each) => ({ clientConfig: { ...client(each), caBundle } }));
+        expect(await attempt('PATCH', hooks(kind), body)).toMatch(/^200 /);
+      }
+    });
+
+    test('no webhook is added or taken away, and none becomes another object', async () => {
+      const [first] = (await webhooksOf('mutating')) as unknown as Json[];
+      const all = (await changed('mutating', () => ({}))) as { readonly webhooks: Json[] };
+      for (const body of [
+        { webhooks: [...all.webhooks, { ...first, name: 'more.example.com' }] },
+        { webhooks: all.webhooks.slice(1) },
+        { webhooks: [] },
+        { metadata: { labels: { a: 'b' } } },
+        { metadata: { finalizers: ['a.example/b'] } },
+        { metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Namespace', name: 'shop', uid: 'u' }] } },
+      ])
+        expect(await attempt('PATCH', hooks('mutating'), body)).toMatch(/^422 .*ValidatingAdmissionPolicy/);
+    });
+
+    test('all members of a webhook are compared', async () => {
+      const { components } = (await cluster.api.call(
+        'GET',
+        '/openapi/v3/apis/admissionregistration.k8s.io/v1',
+      )) as unknown as {
+        readonly components: { readonly schemas: Readonly<Record<string, { readonly properties: Json }>> };
+      };
+      for (const [type, policy] of [
+        ['Mutating', names.mutating],
+        ['Validating', names.validating],
+      ] as const) {
+        const { spec } = await cluster.api.call('GET', `${policies}/validatingadmissionpolicies/${policy}`);
+        const { expression } = (spec as { readonly validations: { readonly expression: string }[] }).validations[0]!;
+        const members = Object.keys(
+          components.schemas[`io.k8s.api.admissionregistration.v1.${type}Webhook`]!.properties,
+        );
+        expect(members.filter((member) => !expression.includes(member))).toEqual([]);
+      }
+    });
+
+    test.each<
+      [what: string, method: 'GET' | 'POST' | 'DELETE', path: string, body: object | undefined, answer: RegExp]
+    >([
+      [
+        'a token of an account is not made, not even by a Secret',
+        'POST',
+        `/api/v1/namespaces/${NAMESPACE}/secrets`,
+        {
+          metadata: { name: 'stolen', annotations: { 'kubernetes.io/service-account.name': 'default' } },
+          type: 'kubernetes.io/service-account-token',
+        },
+        /^403 /,
+      ],
+      [
+        'no other Secret is made',
+        'POST',
+        `/api/v1/namespaces/${NAMESPACE}/secrets`,
+        { metadata: { name: 'a' } },
+        /^403 /,
+      ],
+      ['no Secret of another namespace is read', 'GET', '/api/v1/namespaces/shop/secrets', undefined, /^403 /],
+      ['no Secret of all is read', 'GET', '/api/v1/secrets', undefined, /^403 /],
+      [
+        'no ConfigMap is made but that of the roots',
+        'POST',
+        '/api/v1/namespaces/kube-system/configmaps',
+        { metadata: { name: 'aws-auth' } },
+        /^422 .*only creates the ConfigMap istio-ca-root-cert/,
+      ],
+      [
+        'no Lease of others is made',
+        'POST',
+        '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases',
+        { metadata: { name: 'kube-scheduler' } },
+        /^422 .*only creates its Leases/,
+      ],
+      [
+        'no Gateway is made',
+        'POST',
+        `/apis/networking.istio.io/v1/namespaces/${NAMESPACE}/gateways`,
+        { apiVersion: 'networking.istio.io/v1', kind: 'Gateway', metadata: { name: 'mine' }, spec: { servers: [] } },
+        /only asks whether a Gateway would be refused/,
+      ],
+      [
+        'the policies stay',
+        'DELETE',
+        `${policies}/validatingadmissionpolicybindings/fairlead-${NAMESPACE}-creates`,
+        undefined,
+        /^403 /,
+      ],
+    ])('%s', async (_, method, path, body, answer) => {
+      expect(await attempt(method, path, body)).toMatch(answer);
+    });
+  });
+
+  test('an upgrade takes neither the roots away nor the failure policy back, nor the authority', async () => {
     const { api } = cluster;
+    const authority = async (): Promise<unknown[]> =>
+      Promise.all(
+        ['istio-ca-secret', 'fairlead-ca'].map(async (name) => {
+          const { data, metadata } = await api.call('GET', `/api/v1/namespaces/${NAMESPACE}/secrets/${name}`);
+          expect(metadata).toMatchObject({ annotations: { 'meta.helm.sh/release-name': 'fairlead' } });
+          return data;
+        }),
+      );
     await replica.process.stop();
-    const before = [await bundlesOf('mutating'), await bundlesOf('validating'), await policies()];
+    const before = [await bundlesOf('mutating'), await bundlesOf('validating'), await policies(), await authority()];
     await api.helm('upgrade', 'fairlead', CHART, '-n', NAMESPACE, ...VALUES, '--set', 'log.level=debug');
-    expect([await bundlesOf('mutating'), await bundlesOf('validating'), await policies()]).toEqual(before);
+    expect([await bundlesOf('mutating'), await bundlesOf('validating'), await policies(), await authority()]).toEqual(
+      before,
+    );
+    expect(before[3]).toEqual([
+      expect.objectContaining({ 'ca-key.pem': expect.any(String) as string }),
+      expect.objectContaining({ 'rotation.json': expect.any(String) as string }),
+    ]);
     expect(await policies()).toEqual(['Fail']);
   });
 
@@ -232,6 +410,7 @@ withPeers(peers, 'the webhooks of the chart at a real API server', () => {
     expect(await policies()).toEqual(['Ignore']);
     await poll('that it is ignored', () => apply(routes('late', 'a')).catch(() => undefined), { timeoutMs: 60_000 });
     await api.helm('uninstall', 'fairlead', '-n', NAMESPACE);
+    await api.kubectl('-n', NAMESPACE, 'get', 'secret', 'istio-ca-secret', 'fairlead-ca');
     expect(await containersOf('shop', 'web')).toEqual(['app']);
   });
 });

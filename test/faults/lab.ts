@@ -13,6 +13,8 @@ import { hostOf, NAMESPACE, Shop } from './shop.ts';
 export interface LabOptions {
   readonly services: number;
   readonly random: () => number;
+  /** Settings of the replicas other than those of the chart. */
+  readonly environment?: NodeJS.ProcessEnv;
 }
 
 /** A replica, and what is between it and the API server. */
@@ -104,7 +106,10 @@ export class Lab {
   async startMember(pod: string): Promise<Member> {
     const way = await ApiWay.start(this.api, this.#options.random);
     this.#end.push(() => way.close());
-    const member = { ...(await this.#cluster.start(pod, { through: way.url })), way };
+    const member = {
+      ...(await this.#cluster.start(pod, { through: way.url, environment: this.#options.environment ?? {} })),
+      way,
+    };
     this.members = [...this.members, member];
     this.#everyone.push(member);
     return member;

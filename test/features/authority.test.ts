@@ -32,3 +32,36 @@ test('when a Secret of signing certificates is deleted, they stay in use', async
   expect(line).toMatchObject({ problem: expect.stringContaining('cacerts is gone') as string, former: 'stays in use' });
   expect(taken()).toHaveLength(2);
 });
+
+test('Secrets that the chart has made empty are filled and stay what they are, without the right to create any', async () => {
+  const made = await Cluster.create();
+  const { cluster } = made.server;
+  cluster.uncreatable.add(SECRETS);
+  const program = await made.start();
+  const line = await program.logged('Signing certificates cannot be used');
+  expect(line).toMatchObject({
+    problem:
+      `Secret ${NAMESPACE}/istio-ca-secret does not exist, and may not be created. Run helm upgrade, which makes it empty, or ` +
+      `kubectl --namespace ${NAMESPACE} create secret generic istio-ca-secret --type istio.io/ca-root`,
+  });
+  const own = {
+    labels: { 'app.kubernetes.io/managed-by': 'Helm' },
+    annotations: { 'meta.helm.sh/release-name': 'fairlead', 'helm.sh/resource-policy': 'keep' },
+  };
+  const empty = (name: string, type: string) => {
+    const { data: _, ...rest } = secret(name, {});
+    return { ...rest, type, metadata: { ...rest.metadata, ...own } };
+  };
+  cluster.apply(SECRETS, empty('istio-ca-secret', 'istio.io/ca-root'));
+  cluster.apply(SECRETS, empty('fairlead-ca', 'Opaque'));
+  program.clock.skip(60_000);
+  await program.logged('Signing certificates');
+  for (const [name, type, entry] of [
+    ['istio-ca-secret', 'istio.io/ca-root', 'ca-key.pem'],
+    ['fairlead-ca', 'Opaque', 'rotation.json'],
+  ] as const)
+    await later(program, () => cluster.object(SECRETS, NAMESPACE, name)).toMatchObject({
+      ...{ type, metadata: own },
+      data: { [entry]: expect.any(String) as string },
+    });
+});

@@ -2,15 +2,18 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
-import { networkInterfaces } from 'node:os';
-import { join, resolve } from 'node:path';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { networkInterfaces, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { status as Status } from '@grpc/grpc-js';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { createProgram, startServing } from '../../src/app.ts';
 import { nodeOfId, withLabels } from '../../src/cli/node-file.ts';
 import { readConfig, readMeshSettings } from '../../src/config/config.ts';
+import { bundle } from '../../tools/build.ts';
+import { entryPoint } from '../chart/image.ts';
 import { XdsClient } from '../conformance/xds-client.ts';
 import { validateBootstrap } from '../peers/envoy.ts';
 import { freePorts, plainEnvironment, poll, run, startProcess } from '../peers/process.ts';
@@ -21,12 +24,21 @@ import { meshConfig, namespace, virtualService } from './objects.ts';
 import { ratings, reviews, rule, split } from './shop.ts';
 import { Directory } from './sources.ts';
 
-const main = resolve('src/main.ts');
+let directory = '';
+let program: readonly string[] = [];
+
+// What the image runs: it starts in half of the time that the sources take.
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'fairlead-command-line-'));
+  await bundle(join(directory, 'dist'));
+  program = entryPoint(directory).slice(1);
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
 
 const env = plainEnvironment();
 
 function fairlead(...args: readonly string[]) {
-  return run(process.execPath, [main, ...args], { env });
+  return run(process.execPath, [...program, ...args], { env });
 }
 
 const documents = (...objects: readonly unknown[]): string => objects.map((each) => stringify(each)).join('---\n');
@@ -139,7 +151,7 @@ test.each([
   [0, astray],
 ])('check ends with the same code (%i) when nobody reads what it says', async (code, object) => {
   const { path } = await shop(documents(object));
-  const child = spawn(process.execPath, [main, 'check', path], { env, stdio: ['ignore', 'pipe', 'ignore'] });
+  const child = spawn(process.execPath, [...program, 'check', path], { env, stdio: ['ignore', 'pipe', 'ignore'] });
   child.stdout.destroy();
   expect(await once(child, 'exit')).toEqual([code, null]);
 });
@@ -276,7 +288,7 @@ describe('serve', () => {
       [['--grpc-adress', ':1'], /^error: unknown option '--grpc-adress'.*\n$/],
       [['--grpc-address', 'here'], /^error: --grpc-address: "here" must be host:port, :port or off\n$/],
       [['--kubeconfig', '/missing/config', ...addresses()], /^error: kubeconfig \/missing\/config: .*\n$/],
-      [['--kubeconfig', main, ...addresses()], /^error: kubeconfig .*main\.ts: .*\n$/],
+      [['--kubeconfig', import.meta.filename, ...addresses()], /^error: kubeconfig .*command-line\.test\.ts: .*\n$/],
       [['--directory', '/missing/files', ...addresses()], /^error: \/missing\/files: no such file or directory\n$/],
     ];
     const outcomes = await Promise.all(cases.map(([args]) => serve(...args)));
@@ -336,12 +348,43 @@ describe('serve', () => {
     const { path } = await shop(documents(split(80, 20)));
     const [grpc, health = 0, monitoring] = await freePorts(3);
     const ports = [grpc, health, monitoring].flatMap((port, i) => [anywhere[i]!, `127.0.0.1:${port}`]);
-    const program = startProcess(process.execPath, [main, 'serve', '--directory', path, ...ports], { env });
-    onTestFinished(() => program.stop());
-    await poll('readiness', () => get(health, '/ready').then(isReady, () => undefined), { process: program });
+    const running = startProcess(process.execPath, [...program, 'serve', '--directory', path, ...ports], { env });
+    onTestFinished(() => running.stop());
+    await poll('readiness', () => get(health, '/ready').then(isReady, () => undefined), { process: running });
     expect(await get(health, '/ready')).toEqual({ status: 200, body: 'ready\n' });
-    process.kill(program.pid, 'SIGTERM');
-    expect(await program.exited).toBe(0);
+    process.kill(running.pid, 'SIGTERM');
+    expect(await running.exited).toBe(0);
+  });
+
+  test.each([
+    [
+      'ends with 0 when it is told to end and waits for what never comes',
+      0,
+      '',
+      'process.kill(process.pid, "SIGTERM")',
+    ],
+    [
+      'says so when it waits for what never comes',
+      1,
+      'error: the command waits for something that cannot happen any more\n',
+      '',
+    ],
+  ])('%s', async (_, code, said, first) => {
+    const script = `
+      import { runProcess } from ${JSON.stringify(new URL('../../src/cli/process.ts', import.meta.url))};
+      await runProcess((_, { signal }) => {
+        ${first};
+        const alive = setInterval(() => ${first === '' ? 'clearInterval(alive)' : 'signal.aborted && clearInterval(alive)'});
+        return new Promise(() => {});
+      });`;
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+      env,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    const err: Buffer[] = [];
+    child.stderr.on('data', (chunk: Buffer) => err.push(chunk));
+    const [exit] = (await once(child, 'close')) as [number | null];
+    expect([exit, Buffer.concat(err).toString()]).toEqual([code, said]);
   });
 
   /** Says when it ends what would have kept the process: after five seconds it ends all the same. */
@@ -357,14 +400,14 @@ describe('serve', () => {
     const ports = [grpc, health, monitoring].flatMap((port, i) => [anywhere[i]!, `127.0.0.1:${port}`]);
     const args = ['serve', '--directory', path, '--shutdown-duration', shutdown, ...ports];
     const imported = `data:text/javascript,${encodeURIComponent(witness)}`;
-    const program = startProcess(process.execPath, ['--import', imported, main, ...args], { env });
-    onTestFinished(() => program.stop());
-    await poll('readiness', () => get(health, '/ready').then(isReady, () => undefined), { process: program });
+    const running = startProcess(process.execPath, ['--import', imported, ...program, ...args], { env });
+    onTestFinished(() => running.stop());
+    await poll('readiness', () => get(health, '/ready').then(isReady, () => undefined), { process: running });
     const clients = Array.from({ length: count }, (_, i) => connected(grpc, `proxy-${i}`));
     for (const client of clients) await client.next(CDS);
-    process.kill(program.pid, 'SIGTERM');
-    expect(await program.exited).toBe(0);
-    expect(program.log()).toContain('kept by []');
+    process.kill(running.pid, 'SIGTERM');
+    expect(await running.exited).toBe(0);
+    expect(running.log()).toContain('kept by []');
   });
 
   test('is not ready any more before the first stream ends, takes no more, and ends a second signal at once', async () => {
@@ -372,16 +415,16 @@ describe('serve', () => {
     const [grpc = 0, health = 0, monitoring] = await freePorts(3);
     const ports = [grpc, health, monitoring].flatMap((port, i) => [anywhere[i]!, `127.0.0.1:${port}`]);
     const args = ['serve', '--directory', path, '--shutdown-duration', '1h', ...ports];
-    const program = startProcess(process.execPath, [main, ...args], { env });
-    onTestFinished(() => program.stop());
-    await poll('readiness', () => get(health, '/ready').then(isReady, () => undefined), { process: program });
+    const running = startProcess(process.execPath, [...program, ...args], { env });
+    onTestFinished(() => running.stop());
+    await poll('readiness', () => get(health, '/ready').then(isReady, () => undefined), { process: running });
     let ended = 0;
     for (const id of ['proxy-1', 'proxy-2']) {
       const client = connected(grpc, id);
       await client.next(CDS);
       void client.closed.then(() => ended++);
     }
-    process.kill(program.pid, 'SIGTERM');
+    process.kill(running.pid, 'SIGTERM');
     const answer = await poll('the end', async () => {
       const { status, body } = await get(health, '/ready');
       return status === 200 ? undefined : { status, body };
@@ -393,8 +436,8 @@ describe('serve', () => {
     });
     expect(await get(health, '/healthz')).toMatchObject({ status: 200 });
     expect(ended).toBe(0);
-    process.kill(program.pid, 'SIGTERM');
-    expect(await program.exited).toBe('SIGTERM');
+    process.kill(running.pid, 'SIGTERM');
+    expect(await running.exited).toBe('SIGTERM');
   });
 
   const isReady = ({ status }: { readonly status: number }): true | undefined => status === 200 || undefined;

@@ -7,6 +7,7 @@ import { Fleet, keyOf, sidecarOf, type Versions, versionsOf } from '../harness/f
 import { TestMesh } from '../harness/mesh.ts';
 import { traffic } from './object-pool.ts';
 import { gateway, object, sidecar, virtualService } from './objects.ts';
+import { runs } from '../../src/testing/runs.ts';
 
 /**
  * Whom the rollout of an object waits for, compared with what proxies have with and without the object, computed from
@@ -208,6 +209,6 @@ test.each([
       const run = new History(objects);
       for (const changes of history) run.take(changes);
     }),
-    { numRuns: Number(process.env['PROPERTY_RUNS'] ?? 15) },
+    { numRuns: runs(15) },
   );
 });

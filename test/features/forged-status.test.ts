@@ -51,7 +51,7 @@ async function served() {
 
 const isRejected = {
   reason: 'Rejected',
-  message: expect.stringMatching(/there is poison in it Generation 1 is in force\.$/) as string,
+  message: expect.stringMatching(/there is poison in it"\. Generation 1 is in force\.$/) as string,
 };
 
 test('a status that says in advance that a generation is programmed does not hide that proxies reject it', async () => {

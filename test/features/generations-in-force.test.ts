@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import type { Json } from '../../src/api/json.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { conditions } from './conditions.ts';
-import { pod, virtualService } from './objects.ts';
+import { object, pod, virtualService } from './objects.ts';
 import { get, type Program } from './program.ts';
-import type { Proxy } from './proxy.ts';
+import { LDS, type Proxy } from './proxy.ts';
 import { clusterOf, ratings, reviews, REVIEWS, rule, split, splitRoutes } from './shop.ts';
 import { later } from './skipping-clock.ts';
 import { Cluster, GENERATIONS, pathOf, REPORTS } from './sources.ts';
@@ -102,7 +102,9 @@ describe.each([
     rejectPoison(await program.connect(delta), []);
     await programmed(cluster, good, acknowledged);
     await cluster.apply(poisoned);
-    const message = expect.stringMatching(/^Rejected by 1 proxy .*poison in it Generation 1 is in force\.$/) as string;
+    const message = expect.stringMatching(
+      /^Rejected by 1 proxy .*poison in it"\. Generation 1 is in force\.$/,
+    ) as string;
     await programmed(cluster, poisoned, { status: 'False', reason: 'Rejected', message });
     await isKept(cluster, { newest: 2, inForce: 1, reason: 'Rejected', rejected: [{ generation: 2, proxies: 1 }] });
     await program.stop();
@@ -352,6 +354,39 @@ describe('what somebody else wrote', () => {
     forge(cluster, formerly(split(1, 99).spec));
     const proxy = await (await cluster.start()).connect(true);
     expect(proxy.routes('80')[REVIEWS]).toEqual(splitRoutes(1, 99));
+  });
+
+  test('takes back no policy, as earlier versions did, and goes', async () => {
+    const policy = (rules: readonly object[]) => ({
+      ...object('security.istio.io/v1', 'AuthorizationPolicy', 'lock', {}),
+      spec: { action: 'DENY', rules },
+    });
+    const from = (principal: string) => ({ from: [{ source: { principals: [principal] } }] });
+    const loose = policy([from('cluster.local/ns/old/sa/old')]);
+    const strict = policy([from('cluster.local/ns/shop/sa/stolen')]);
+    const cluster = await shop();
+    await cluster.apply(loose);
+    await cluster.apply(strict);
+    const { uid, generation } = cluster.object(strict).metadata;
+    const owner = { kind: 'AuthorizationPolicy', name: 'lock', uid };
+    cluster.server.cluster.apply(GENERATIONS, {
+      apiVersion: 'fairlead.dev/v1alpha1',
+      kind: 'GenerationInForce',
+      metadata: {
+        name: 'authorizationpolicy-lock',
+        namespace: 'shop',
+        ownerReferences: [{ apiVersion: loose.apiVersion, ...owner }],
+      },
+      spec: {
+        ...{ object: owner, newest: generation, inForce: 1, reason: 'Rejected' },
+        former: [{ apiVersion: loose.apiVersion, generation: 1, spec: loose.spec }],
+        rejected: [{ generation, proxies: 2, refusals: [] }],
+      },
+    });
+    const program = await cluster.start();
+    const proxy = await program.connect(true, { id: 'sidecar~10.1.0.1~reviews-1.shop~shop.svc.cluster.local' });
+    expect(Buffer.from(proxy.held(LDS).get('virtualInbound') ?? []).includes('sa/stolen')).toBe(true);
+    await later(program, () => kept(cluster)).toEqual([]);
   });
 
   test('rejects nothing that proxies have acknowledged, and goes', async () => {

@@ -6,6 +6,7 @@ import { traffic as pool } from './object-pool.ts';
 import type { Program } from './program.ts';
 import { Cluster } from './sources.ts';
 import { seed } from '../harness/seed.ts';
+import { runs } from '../../src/testing/runs.ts';
 
 const HISTORIES = 4;
 
@@ -32,7 +33,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 const histories = fc.sample(fc.array(step, { minLength: 30, maxLength: 60, size: 'max' }), {
   seed,
-  numRuns: HISTORIES,
+  numRuns: runs(HISTORIES),
 });
 
 test.each(histories.map((steps, i) => ({ steps, i })))(

@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
+import { EventEmitter } from 'node:events';
+import { expect, onTestFinished, test } from 'vitest';
 import { service, virtualService } from './objects.ts';
-import { get } from './program.ts';
+import { Program, get } from './program.ts';
 import { splitRoutes, REVIEWS, reviews, rule, split } from './shop.ts';
 import { Directory } from './sources.ts';
 import { PATIENCE } from './waiters.ts';
@@ -56,4 +57,22 @@ test('what arrives, what follows from it and what is sent are counted by the nam
         expect.stringMatching(/^pilot_total_rejected_configs\{type="VirtualService"\} 1/),
       ]),
     );
+});
+
+test('an error that nothing handles is said and counted, and proxies are served on; so many end the process in order', async () => {
+  const directory = await Directory.create();
+  await directory.apply(...reviews, rule, split(80, 20));
+  const errors = new EventEmitter();
+  const program = await Program.start({ directory: [directory.path] }, { errors, onEnd: () => {} });
+  const proxy = await program.connect(true);
+  onTestFinished(() => proxy.close());
+  errors.emit('uncaughtException', new Error('in a timer'));
+  expect(await program.logged('Unexpected error')).toMatchObject({ level: 'error' });
+  await directory.apply(split(50, 50));
+  await program.sent(proxy, (p) => expect(p.routes('80')[REVIEWS]).toEqual(splitRoutes(50, 50)));
+  await expect
+    .poll(async () => (await get(program.serving.ports.monitoring, '/metrics')).body, { timeout: PATIENCE })
+    .toMatch(/^fairlead_unexpected_errors_total 1$/m);
+  for (let i = 0; i < 6_000; i++) errors.emit('uncaughtException', new Error('in a timer'));
+  await expect(program.serving.ended).rejects.toThrow('more than 6000 unexpected errors within a minute');
 });

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import type { ServiceError } from '@grpc/grpc-js';
-import { expect, onTestFinished } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import { ContentHasher } from '../../src/ads/store/content-hash.ts';
 import { Store } from '../../src/ads/store/store.ts';
 import { bytesOf } from '../../src/ads/wire/bytes-of.ts';
@@ -11,12 +11,13 @@ import { type KubernetesObject, objectKey, printRef } from '../../src/api/object
 import type { Problem } from '../../src/api/problem.ts';
 import { assertFromScratch } from '../../src/cache/testing/from-scratch.ts';
 import { readConfig } from '../../src/config/config.ts';
+import type { ErrorSource } from '../../src/contained-errors.ts';
 import type { Amend } from '../../src/envoy/encode/encoder.ts';
 import { buildMesh } from '../../src/mesh.ts';
 import { snapshotOf } from '../../src/snapshot.ts';
 import { type Node, XdsClient } from '../conformance/xds-client.ts';
 import type { OnEnd } from '../../src/testing/on-end.ts';
-import { testEncoder, testProtos } from '../harness/mesh.ts';
+import { testEncoder, testProtos, testValidate } from '../harness/mesh.ts';
 import { CDS, EDS, LDS, Proxy, RDS } from './proxy.ts';
 import { SkippingClock } from './skipping-clock.ts';
 import { PATIENCE, Waiters } from './waiters.ts';
@@ -35,6 +36,8 @@ export interface ProgramOptions {
   readonly amend?: Amend | undefined;
   /** Is told of every line of the log, at once. */
   readonly onLine?: (line: LogLine) => void;
+  /** Where errors are seen that nothing handles. */
+  readonly errors?: ErrorSource;
   /** How large the heap may become. */
   readonly heapBytes?: number;
   /** As outside tests, only who has a credential is of a tenant; otherwise the node id says which. */
@@ -73,6 +76,7 @@ export class Program {
       clock = new SkippingClock(),
       amend,
       onLine,
+      errors,
       heapBytes,
       provenTenants = false,
       onEnd = onTestFinished,
@@ -104,11 +108,14 @@ export class Program {
     const config = readConfig({ flags: { ...addresses, logFormat: 'json', ...lasting, ...settings }, env: {} });
     const serving = await startServing(config, stop.signal, {
       clock,
+      protos: testProtos(),
+      validate: testValidate(),
       log: stream,
       identity,
       podUid: `uid of ${identity}`,
       adsTimes: { times: { lingerMs: 0 }, tickMs: 10 },
       ...(amend && { amend }),
+      ...(errors && { errors }),
       ...(heapBytes !== undefined && { heapBytes }),
       ...(!provenTenants && { tenantOf: ({ nodeId }) => nodeId.split('~')[2]?.split('.').at(-1) ?? '' }),
     });
@@ -127,6 +134,8 @@ export class Program {
     until = (proxy: Proxy): void => expect(proxy.listeners()).toContain('virtualOutbound'),
   ): Promise<Proxy> {
     await this.logged('Ready');
+    const ready = async (): Promise<void> => expect((await get(this.serving.ports.health, '/ready')).status).toBe(200);
+    await vi.waitFor(ready, { timeout: PATIENCE });
     const id = `sidecar~10.0.0.${this.#proxies.length + 1}~client.shop~shop.svc.cluster.local`;
     const proxy = new Proxy(this.serving.ports.grpc!, delta, { id, ...node });
     this.#proxies.push(proxy);

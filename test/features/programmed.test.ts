@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
+import { types } from '../../src/envoy/encode/proto-types.ts';
+import { testProtos } from '../harness/mesh.ts';
 import { conditions } from './conditions.ts';
-import { destinationRule, pod, virtualService } from './objects.ts';
+import { destinationRule, object, pod, virtualService } from './objects.ts';
 import type { Program } from './program.ts';
 import { LDS, type Proxy, RDS } from './proxy.ts';
 import { clusterOf, hostOf, ratings, reviews, REVIEWS, rule, split, splitRoutes } from './shop.ts';
@@ -96,7 +98,7 @@ describe.each([
       status: 'False',
       reason: 'Rejected',
       message:
-        'Rejected by 1 proxy (client.shop). RouteConfiguration 80: these weights are bad Generation 1 is in force.',
+        'Rejected by 1 proxy (client.shop). RouteConfiguration 80: "these weights are bad". Generation 1 is in force.',
     });
     const events = () => cluster.server.cluster.objects(EVENTS).map((event) => event['reason']);
     await expect.poll(events).toEqual(['Rejected']);
@@ -211,7 +213,7 @@ describe('what every proxy rejects', () => {
       each.rejects = ({ resources }) => ([...resources.values()].some(isBad) ? 'there is poison in it' : undefined);
     await cluster.apply(poisoned);
     const message = expect.stringMatching(
-      /^Rejected by \d prox.*there is poison in it Generation 1 is in force\.$/,
+      /^Rejected by \d prox.*there is poison in it"\. Generation 1 is in force\.$/,
     ) as string;
     await programmed(poisoned, { status: 'False', reason: 'Rejected', message });
     const newcomer = await program.connect(true);
@@ -343,6 +345,58 @@ describe('what the proxies of one tenant reject', () => {
   });
 });
 
+describe('what shuts proxies out', () => {
+  const policy = (kind: string, name: string, spec: object, namespace = 'istio-system') => ({
+    ...object('security.istio.io/v1', kind, name, {}, namespace),
+    spec,
+  });
+  const deny = (namespace: string, ...accounts: readonly string[]) => {
+    const principals = accounts.map((account) => `cluster.local/ns/${account}`);
+    const spec = { action: 'DENY', rules: [{ from: [{ source: { principals } }] }] };
+    return policy('AuthorizationPolicy', 'lock', spec, namespace);
+  };
+  const mode = (mtls: string) => policy('PeerAuthentication', 'default', { mtls: { mode: mtls } });
+  const issued = (issuer: string) =>
+    policy('RequestAuthentication', 'tokens', {
+      jwtRules: [{ issuer, jwks: '{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}' }],
+    });
+  const inbound = (proxy: Proxy): string =>
+    JSON.stringify(testProtos().toJson(types.listener, proxy.held(LDS).get('virtualInbound') ?? new Uint8Array()));
+
+  test.each([
+    ['the root namespace', deny('istio-system', 'old/sa/old'), deny('istio-system', 'shop/sa/batch'), /shop.sa.batch/],
+    ['their own namespace', deny('shop', 'old/sa/old'), deny('shop', 'shop/sa/batch'), /shop.sa.batch/],
+    ['the root namespace', mode('PERMISSIVE'), mode('STRICT'), /^(?!.*"raw_buffer")/],
+    ['the root namespace', issued('https://old.test'), issued('https://new.test'), /new\.test/],
+  ])('in %s is in force for the others, whoever rejects it (%#)', async (_, loose, strict, shut) => {
+    const { cluster, program, programmed } = await serveNobody(loose);
+    const connect = async (namespace: string, i: number) => {
+      const id = `sidecar~10.1.0.${i}~reviews-${i}.${namespace}~${namespace}.svc.cluster.local`;
+      const proxy = await program.connect(i % 2 === 0, { id });
+      await proxy.until(() => expect(inbound(proxy)).not.toMatch(shut));
+      return proxy;
+    };
+    const namespaces = loose.metadata.namespace === 'shop' ? ['shop', 'shop'] : ['shop', 'shop', 'evil-a', 'evil-b'];
+    const liars: Proxy[] = [];
+    for (const namespace of namespaces) liars.push(await connect(namespace, 1));
+    const honest = await connect('shop', 2);
+    for (const liar of liars) liar.rejects = ({ typeUrl }) => (typeUrl === LDS ? 'no". All is well.' : undefined);
+    await cluster.apply(strict);
+    const words = expect.stringContaining(`${liars.length} proxies (reviews-1.shop`) as string;
+    await programmed(strict, { status: 'False', reason: 'Rejected', message: words });
+    // Clients have had time to follow another mode.
+    program.clock.skip(20_000);
+    await honest.until(() => expect(inbound(honest)).toMatch(shut));
+    await programmed(strict, { status: 'False', reason: 'Rejected', message: words });
+    const { message } = conditions(cluster, strict)['Programmed'] as { readonly message: string };
+    expect(message).toMatch(/ Listener virtualInbound: "no\\". All is well\."\.$/);
+    await later(program, () => inbound(honest)).toMatch(shut);
+    for (const liar of liars) liar.close();
+    await programmed(strict, acknowledged);
+    expect(inbound(honest)).toMatch(shut);
+  });
+});
+
 describe('of several replicas', () => {
   const labels = { 'app.kubernetes.io/name': 'fairlead', 'app.kubernetes.io/instance': 'fairlead' };
   const replica = (name: string) => {
@@ -460,7 +514,7 @@ describe('what a proxy rejects for a reason of its own', () => {
     await programmed(changed, {
       status: 'False',
       reason: 'Rejected',
-      message: `Rejected by 1 proxy (client.shop). RouteConfiguration 80: ${reason}`,
+      message: `Rejected by 1 proxy (client.shop). RouteConfiguration 80: "${reason}".`,
     });
     for (const each of proxies)
       await each.until(() =>

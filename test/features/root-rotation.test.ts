@@ -219,12 +219,14 @@ test('replicas take each step together, and wait for the proxies of all', async 
   await both(one).toEqual(switched);
   await both(two).toEqual(switched);
   for (const { log } of replicas) {
-    const steps = log.filter(({ msg }) => msg.startsWith('Root certificate'));
-    expect(steps.map(({ msg }) => msg)).toEqual([
-      'Root certificate added: it will sign once all proxies trust it',
-      'Root certificate is trusted by all proxies',
-      'Root certificate no longer signs',
-    ]);
+    const steps = () => log.map(({ msg }) => msg).filter((msg) => msg.startsWith('Root certificate'));
+    await expect
+      .poll(steps)
+      .toEqual([
+        'Root certificate added: it will sign once all proxies trust it',
+        'Root certificate is trusted by all proxies',
+        'Root certificate no longer signs',
+      ]);
   }
 });
 

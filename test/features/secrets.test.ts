@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import type { KubernetesObject } from '../../src/api/object.ts';
+import { type KubernetesObject, printRef } from '../../src/api/object.ts';
 import { OpenSsl } from '../../src/identity/testing/openssl.ts';
 import { XdsClient } from '../conformance/xds-client.ts';
 import { secureCall } from '../harness/secure-call.ts';
@@ -123,6 +123,48 @@ test('routers get only the Secrets that Gateways name, in their own namespace, a
     ].sort(),
   );
 });
+
+test.each(['on', 'off'])(
+  'a Gateway of another namespace needs a grant of the Secret: %s',
+  async (gatewaySecretGrants) => {
+    const made = await cluster();
+    const of = (object: KubernetesObject, metadata: object): KubernetesObject => ({
+      ...object,
+      metadata: { ...object.metadata, ...metadata },
+    });
+    const router = { selector: { of: 'shop' } };
+    const foreign = ['tenant', 'istio-system'].map((namespace, i) => {
+      const { spec, ...rest } = gateway(namespace, 'a') as KubernetesObject & { spec: { servers: object[] } };
+      const servers = spec.servers.map((server) => ({ ...server, hosts: [`${i + 1}.example`] }));
+      return { ...rest, spec: { ...router, servers } } as KubernetesObject;
+    });
+    const secret = secretOf('shop', 'a');
+    await made.apply(secret, gateway('shop', 'a'), ...foreign);
+    const { program, roots } = await startSecure(made, {}, { gatewaySecretGrants });
+    connect(program, roots, 'shop:router', 'router', 'kubernetes://a');
+    const problems = () =>
+      ['shop', 'tenant', 'istio-system'].map((namespace) =>
+        [...program.serving.engine.mesh.problems.byObject.entries()]
+          .flatMap(([, found]) => found)
+          .filter(({ object }) => printRef(object) === `Gateway/${namespace}/public`)
+          .map(({ field, message }) => `${field}: ${message}`),
+      );
+    const withheld =
+      'spec.servers[0].tls.credentialName: Secret shop/a is not granted to Gateways in namespace tenant; name that namespace in ' +
+      'its annotation fairlead.dev/gateways-from, or name a Secret that has it; this server is left out.';
+    await expect.poll(problems).toEqual([[], gatewaySecretGrants === 'on' ? [withheld] : [], []]);
+    for (const [grants, isGranted] of [
+      ['bank, tenant', true],
+      ['tenant/other', false],
+      ['tenant/public', true],
+      ['', false],
+      ['*', true],
+    ] as const) {
+      await made.apply(of(secret, { annotations: { 'fairlead.dev/gateways-from': grants } }));
+      await expect.poll(problems).toEqual([[], isGranted || gatewaySecretGrants === 'off' ? [] : [withheld], []]);
+    }
+  },
+);
 
 test('an invalid name gets the same answer as a missing Secret', async () => {
   const made = await cluster();

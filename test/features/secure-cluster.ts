@@ -40,9 +40,13 @@ function rootsOf(made: Cluster): string {
 }
 
 /** A program whose secure port is ready. */
-export async function startSecure(made?: Cluster, options: ProgramOptions = {}) {
+export async function startSecure(
+  made?: Cluster,
+  options: ProgramOptions = {},
+  settings: Readonly<Record<string, string>> = {},
+) {
   made ??= await secureCluster();
-  const program = await Program.start({ kubeconfig: made.kubeconfig }, options);
+  const program = await Program.start({ kubeconfig: made.kubeconfig, ...settings }, options);
   await program.logged('Ready');
   await program.logged('Signing certificates');
   return { made, program, roots: rootsOf(made) };

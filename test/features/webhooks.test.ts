@@ -166,11 +166,11 @@ test('a ProxyConfig of the namespace decides what a Pod becomes, from the next o
     apiVersion: 'networking.istio.io/v1beta1',
     kind: 'ProxyConfig',
     metadata: { name: 'mark', namespace: 'shop' },
-    spec: { environmentVariables: { MARK: 'here' } },
+    spec: { environmentVariables: { ISTIO_META_MARK: 'here' } },
   } as Parameters<Cluster['apply']>[0]);
   await program.committed(() => expect(program.object('ProxyConfig', 'shop', 'mark')).toBeDefined());
   const { patch = '' } = await ask(program, bundleOf(made, MUTATING), '/inject', 'Pod', pod());
-  expect(Buffer.from(patch, 'base64').toString()).toContain('"MARK"');
+  expect(Buffer.from(patch, 'base64').toString()).toContain('"ISTIO_META_MARK"');
 });
 
 test('a Pod that nobody can make of its annotations is refused, and the log names it', async () => {
@@ -207,20 +207,25 @@ test('hostile objects get an answer, never an error, nor the end of the program'
   expect(Buffer.from(patch, 'base64').toString()).toContain('istio-proxy');
 });
 
-test('a replica is not ready before the API server can ask it', async () => {
+test('a replica is not ready before it has a certificate for proxies and the API server, and then stays so', async () => {
   const made = await secureCluster();
   made.server.cluster.denied.add(SECRETS);
-  const program = await made.start({ webhookAddress: '127.0.0.1:0' });
+  const program = await made.start();
   await program.logged('Ready');
-  const ready = await get(program.serving.ports.health, '/ready');
-  expect(ready).toMatchObject({
-    status: 503,
-    body: expect.stringContaining('a certificate for the webhooks') as string,
-  });
+  const ready = () => get(program.serving.ports.health, '/ready');
+  const body = 'not ready, waiting for signing certificates\n';
+  expect(await ready()).toEqual({ status: 503, body });
+  const isReady = async () =>
+    /^fairlead_ready (.)/m.exec((await get(program.serving.ports.monitoring, '/metrics')).body);
+  expect((await isReady())?.[1]).toBe('0');
   made.server.cluster.denied.clear();
   program.clock.skip(60 * SECOND);
   await program.logged('Signing certificates');
-  await expect.poll(async () => (await get(program.serving.ports.health, '/ready')).status).toBe(200);
+  await expect.poll(async () => (await ready()).status).toBe(200);
+  made.server.cluster.denied.add(SECRETS);
+  program.clock.skip(120 * SECOND);
+  await program.logged('Signing certificates cannot be used');
+  expect((await ready()).status).toBe(200);
 });
 
 test('without a configuration of ours nothing is told to the API server', async () => {

@@ -128,17 +128,17 @@ test('a proxy that rejects something is named with its words; when all do, what 
   });
   const { out } = await status([program]);
   expect(cells(out)[1]![3]).toBe('REJECTS 1');
-  expect(out).toContain('  rejected by client.shop: RouteConfiguration 80: these weights are bad\n');
+  expect(out).toContain('  rejected by client.shop: RouteConfiguration 80: "these weights are bad"\n');
   const detail = (await status([program], 'client.shop')).out;
-  expect(cells(detail)).toContainEqual(['rds', 'REJECTS 1', '0', 'rejects 80; these weights are bad']);
-  expect(detail).toContain('  rejected: RouteConfiguration 80: these weights are bad\n');
+  expect(cells(detail)).toContainEqual(['rds', 'REJECTS 1', '0', 'rejects 80; "these weights are bad"']);
+  expect(detail).toContain('  rejected: RouteConfiguration 80: "these weights are bad"\n');
 
   for (const other of others) other.rejects = proxy.rejects;
   await cluster.apply(split(30, 70));
   await expect
     .poll(() => report(program), { timeout: 10_000 })
     .toMatchObject({ objects: [{ generation: 3, state: 'rejected', inForce: expect.any(Number) as number }] });
-  expect((await status([program])).out).toMatch(/these weights are bad; generation \d is in force\n/);
+  expect((await status([program])).out).toMatch(/these weights are bad"; generation \d is in force\n/);
 
   for (const each of [proxy, ...others]) each.close();
   await expect.poll(() => report(program)).toMatchObject({ proxies: [] });

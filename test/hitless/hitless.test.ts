@@ -5,9 +5,6 @@ import { runHitless } from './run.ts';
 
 // The short form of what `make soak` runs.
 const CHANGES = 50;
-/** Without the barrier, a run ends when so many requests have failed: each of the seeds 1 to 3 loses them. */
-const LOST = 5;
-const CHANGES_WITHOUT_BARRIER = 300;
 
 withPeers(['envoy'], `real Envoys under constant load (FAIRLEAD_SEED=${seed})`, () => {
   describe.each([
@@ -23,13 +20,5 @@ withPeers(['envoy'], `real Envoys under constant load (FAIRLEAD_SEED=${seed})`, 
       expect(Object.keys(report.requests)).toHaveLength(9);
       for (const [kind, count] of Object.entries(report.requests)) expect(count, kind).toBeGreaterThan(CHANGES);
     }, 120_000);
-
-    test('the same changes lose requests without the barrier', async () => {
-      const report = await runHitless({
-        ...{ seed, delta, changes: CHANGES_WITHOUT_BARRIER },
-        ...{ unguarded: true, enough: LOST },
-      });
-      expect(report.failures.length).toBeGreaterThanOrEqual(LOST);
-    }, 180_000);
   });
 });

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Json } from '../../src/api/json.ts';
-import { startApiServer } from '../peers/api-server.ts';
-import type { RunningApiServer } from '../peers/api-server.ts';
-import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
+import { borrowApiServer, type BorrowedApiServer } from '../peers/borrowed-api-server.ts';
+import { withPeers } from '../peers/with-peers.ts';
 import { caseNames, readCase } from './case.ts';
 
 const injected = caseNames().flatMap((name) => {
@@ -41,12 +40,11 @@ function asRestricted(pod: Json): Json {
 }
 
 withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server', () => {
-  let running: RunningApiServer | undefined;
-  const api = (): RunningApiServer => running ?? expect.fail('it did not start');
-  printLogOnFailure(() => running);
+  let running: BorrowedApiServer | undefined;
+  const api = (): BorrowedApiServer => running ?? expect.fail('it did not start');
 
   beforeAll(async () => {
-    running = await startApiServer({ controllers: false });
+    running = await borrowApiServer();
     for (const [name, level] of [
       ['open', 'privileged'],
       ['closed', 'restricted'],

@@ -89,3 +89,41 @@ test('names that objects of JavaScript have are names like any other', () => {
   for (const kept of ['"__proto__":"a"', '"constructor":"b"', '"__proto__":"c"', '"limits":{"__proto__":"1"}'])
     expect(text).toContain(kept);
 });
+
+test.each(['sidecar', 'gateway', 'grpc-agent', 'grpc-simple'])(
+  'no variable that chooses code gets into a container by the template %s, and those who create Pods read so',
+  (template) => {
+    const names = ['NODE_OPTIONS', 'NODE_PATH', 'LD_PRELOAD', 'LD_LIBRARY_PATH', 'OPENSSL_CONF', 'GCONV_PATH', 'PATH'];
+    const proxyMetadata = Object.fromEntries(names.map((name) => [name, 'mark-of-it']));
+    const result = injector.inject({
+      pod: annotated({
+        'proxy.istio.io/config': JSON.stringify({ proxyMetadata }),
+        'inject.istio.io/templates': template,
+      }),
+      namespace: { name: 'shop', labels: { 'istio-injection': 'enabled' } },
+      meshConfig: { defaultConfig: { proxyMetadata } },
+      parameters: { env: { LD_AUDIT: 'mark-of-it' } },
+    });
+    if (!('pod' in result)) return expect.unreachable();
+    expect(JSON.stringify(result.pod['spec'])).not.toContain('mark-of-it');
+    expect(result.warnings.join()).toContain('"NODE_OPTIONS", "NODE_PATH", "LD_PRELOAD" and 5 more are not set');
+  },
+);
+
+test('what sets up interception, as root, gets no variables of others', () => {
+  const config = 'proxyMetadata: {ISTIO_META_A: b, INVALID_DROP: "true", ISTIO_OUTBOUND_OWNER_GROUPS: "2000"}';
+  const namespace = { name: 'shop', labels: { 'istio-injection': 'enabled' } };
+  const of = (text: string) =>
+    injector.inject({
+      pod: annotated({ 'proxy.istio.io/config': text }),
+      ...{ namespace, meshConfig: {}, parameters: { env: {} } },
+    });
+  const result = of(config);
+  const { initContainers } = ('pod' in result ? result.pod['spec'] : expect.fail()) as Json;
+  const init = (initContainers as Json[]).find(({ name }) => name === 'istio-init')!;
+  expect(init).not.toHaveProperty('env');
+  expect(init['args']).toEqual(expect.arrayContaining(['--drop-invalid', '--owner-groups', '2000']));
+  expect(of('proxyMetadata: {ISTIO_OUTBOUND_OWNER_GROUPS: "x; y"}')).toEqual({
+    refused: expect.stringContaining('variable ISTIO_OUTBOUND_OWNER_GROUPS: ') as string,
+  });
+});

@@ -1,6 +1,9 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { createInterface, type Interface } from 'node:readline';
+import type { Readable, Writable } from 'node:stream';
 import { pathOf } from '../peers/peer.ts';
 import { type LabProxy, startProxy } from './proxy.ts';
 import { poll, run, startProcess, type RunningProcess } from '../peers/process.ts';
@@ -35,6 +38,12 @@ export interface Answer {
 
 export type Via = 'nothing' | 'outbound' | 'inbound' | 'outbound and inbound';
 
+/** Makes requests for one of them, one after the other; ends with its input. */
+interface Dialer {
+  readonly child: ChildProcessByStdio<Writable, Readable, null>;
+  readonly answers: Interface;
+}
+
 /** Names, and the addresses that the agent and the servers of the Pod have for them. The agent does not know `other`. */
 export const names = { shared: 'books.example', other: 'other.example' } as const;
 export const addresses = { byAgent: '240.240.0.1', byServer: '192.0.2.1', other: '192.0.2.2' } as const;
@@ -50,6 +59,7 @@ function environment(): NodeJS.ProcessEnv {
 export class Lab {
   readonly #names: { readonly pod: string; readonly peer: string };
   readonly #processes: RunningProcess[] = [];
+  readonly #dialers = new Map<Dial['who'], Dialer>();
   #proxy: LabProxy | undefined;
 
   private constructor() {
@@ -171,14 +181,30 @@ export class Lab {
     return { answer, via: via === '' ? 'nothing' : (via as Via) };
   }
 
-  async #request({ who, to, port, protocol, from = '-', name = '' }: Dial): Promise<string> {
+  async #request(request: Dial): Promise<string> {
+    let dialer = this.#dialers.get(request.who);
+    if (dialer === undefined) this.#dialers.set(request.who, (dialer = this.#startDialer(request.who)));
+    const answered = new Promise<string>((resolve, reject) => {
+      dialer.answers.once('line', resolve).once('close', () => reject(new Error('the dialer has ended')));
+    });
+    dialer.child.stdin.write(`${JSON.stringify(request)}\n`);
+    try {
+      return JSON.parse(await answered) as string;
+    } finally {
+      dialer.answers.removeAllListeners('close');
+    }
+  }
+
+  #startDialer(who: Dial['who']): Dialer {
     const namespace = who === 'peer' ? this.#names.peer : this.#names.pod;
     const script = join(import.meta.dirname, 'dial.ts');
-    const args = [...(who === 'peer' ? users.app : users[who]), protocol ?? 'http', from, to, String(port), name];
-    return (await run('ip', ['netns', 'exec', namespace, process.execPath, script, ...args])).stdout;
+    const command = [process.execPath, script, ...(who === 'peer' ? users.app : users[who])];
+    const child = spawn('ip', ['netns', 'exec', namespace, ...command], { stdio: ['pipe', 'pipe', 'inherit'] });
+    return { child, answers: createInterface(child.stdout) };
   }
 
   async stop(): Promise<void> {
+    for (const { child } of this.#dialers.values()) child.stdin.end();
     await Promise.all([this.#proxy?.stop(), ...this.#processes.map((process) => process.stop())]);
     for (const name of Object.values(this.#names)) await run('ip', ['netns', 'delete', name]);
   }

@@ -335,7 +335,7 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server', () => {
         random: Math.random,
         log,
         onElected: () => elected(),
-        retryPeriod: 100,
+        leaseDuration: 3_000,
       });
       return { elector, leads, stop, start: () => elector.run({ signal: stop.signal }) };
     }) as [Replica, Replica];
@@ -347,7 +347,7 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server', () => {
     await second.leads;
     expect([first.elector.isLeader(), second.elector.isLeader()]).toEqual([false, true]);
     const lease = await server.call('GET', `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/fairlead`);
-    expect(lease['spec']).toMatchObject({ holderIdentity: second === a ? 'a' : 'b', leaseDurationSeconds: 15 });
+    expect(lease['spec']).toMatchObject({ holderIdentity: second === a ? 'a' : 'b', leaseDurationSeconds: 3 });
     second.stop.abort();
     await Promise.all(runs);
   });

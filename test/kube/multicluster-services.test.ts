@@ -4,8 +4,8 @@ import type { KubernetesObject } from '../../src/api/object.ts';
 import { object } from '../features/objects.ts';
 import { Program } from '../features/program.ts';
 import type { Proxy } from '../features/proxy.ts';
-import { type RunningApiServer, startApiServer } from '../peers/api-server.ts';
-import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
+import { borrowApiServer, type BorrowedApiServer } from '../peers/borrowed-api-server.ts';
+import { withPeers } from '../peers/with-peers.ts';
 import { GROUP, multiclusterCrds } from './multicluster-crds.ts';
 
 const SET = 'outbound|80||reviews.shop.svc.clusterset.local';
@@ -36,18 +36,18 @@ const imported = object(`${GROUP}/v1beta1`, 'ServiceImport', 'reviews', {
 });
 
 withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'two real API servers, one with an older version of the kinds', () => {
-  let own: RunningApiServer;
-  let west: RunningApiServer;
+  let own: BorrowedApiServer;
+  let west: BorrowedApiServer;
   let program: Program;
   let proxy: Proxy;
   const ends: (() => unknown)[] = [];
 
-  const apply = async (server: RunningApiServer, ...items: readonly KubernetesObject[]): Promise<void> => {
+  const apply = async (server: BorrowedApiServer, ...items: readonly KubernetesObject[]): Promise<void> => {
     await server.apply(JSON.stringify({ apiVersion: 'v1', kind: 'List', items }));
   };
 
-  async function startWith(...versions: readonly string[]): Promise<RunningApiServer> {
-    const server = await startApiServer({ controllers: false });
+  async function startWith(...versions: readonly string[]): Promise<BorrowedApiServer> {
+    const server = await borrowApiServer();
     ends.push(() => server.stop());
     await server.apply(multiclusterCrds(...versions));
     await server.kubectl('wait', '--for=condition=Established', 'crd', '--all');
@@ -75,7 +75,6 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'two real API servers, one with
   afterAll(async () => {
     for (const end of ends.reverse()) await end();
   });
-  printLogOnFailure(() => own);
 
   const has = (...addresses: readonly string[]): void =>
     expect(proxy.endpoints()[SET]).toEqual(addresses.map((address) => `${address}:8080`));

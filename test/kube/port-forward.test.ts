@@ -3,19 +3,19 @@ import { createProgram } from '../../src/app.ts';
 import { runCli } from '../../src/cli/cli.ts';
 import { rule, reviews, split } from '../features/shop.ts';
 import { Directory } from '../features/sources.ts';
-import { type RunningApiServer, startApiServer } from '../peers/api-server.ts';
+import { borrowApiServer, type BorrowedApiServer } from '../peers/borrowed-api-server.ts';
 import { startPortForwarding } from '../peers/fake-port-forward.ts';
-import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
+import { withPeers } from '../peers/with-peers.ts';
 
 withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'status in a cluster', () => {
-  let server: RunningApiServer;
+  let server: BorrowedApiServer;
   let kubelet: Awaited<ReturnType<typeof startPortForwarding>>;
   /** Of the programs that stand for Pods, by `namespace/pod`. */
   const ports = new Map<string, number>();
 
   beforeAll(async () => {
     kubelet = await startPortForwarding((pod, port) => (port === 15014 ? ports.get(pod) : undefined));
-    server = await startApiServer({ controllers: false });
+    server = await borrowApiServer();
     await server.call('POST', '/api/v1/nodes', { metadata: { name: 'node' } });
     await server.call('PATCH', '/api/v1/nodes/node/status', {
       status: {
@@ -32,7 +32,6 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'status in a cluster', () => {
     await server?.stop();
     kubelet?.stop();
   });
-  printLogOnFailure(() => server);
 
   async function pod(name: string, phase: string, labels = { 'app.kubernetes.io/name': 'fairlead' }): Promise<void> {
     const path = '/api/v1/namespaces/istio-system/pods';

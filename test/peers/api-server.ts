@@ -26,6 +26,8 @@ export interface RunningApiServer {
   readonly url: string;
   /** Certificate of its CA, PEM. */
   readonly ca: string;
+  /** For other processes. */
+  readonly access: ApiServerAccess;
   /** Path of an administrator's kubeconfig. */
   readonly kubeconfig: string;
   /**
@@ -111,11 +113,7 @@ async function start(
   const [etcdPort = 0, etcdPeerPort = 0, port = 0, managerPort = 0] = await freePorts(4);
   const url = `https://127.0.0.1:${port}`;
   const etcdUrl = `http://127.0.0.1:${etcdPort}`;
-  const write = async (name: string, content: string): Promise<string> => {
-    const path = join(directory, name);
-    await writeFile(path, content, { mode: 0o600 });
-    return path;
-  };
+  const write = (name: string, content: string): Promise<string> => writeIn(directory, name, content);
   const launch = (name: string, path: string, args: string[]): RunningProcess => {
     const process = startProcess(path, args, { cwd: directory, signal });
     processes.set(name, process);
@@ -135,6 +133,7 @@ async function start(
   const signingKey = await write('sa.key', signing.privateKey);
   const admin = await authority.client('admin', 'system:masters');
   const kubeconfig = await write('admin.conf', kubeconfigOf(url, ca, userOf(admin)));
+  const access: ApiServerAccess = { url, etcdUrl, ca, admin, kubeconfig, directory };
   const apiServerArgs = [
     `--etcd-servers=${etcdUrl}`,
     ...['--bind-address=127.0.0.1', '--advertise-address=127.0.0.1', `--secure-port=${port}`],
@@ -150,7 +149,7 @@ async function start(
     ...args,
   ];
 
-  const agent = new Agent({ connect: { ca, cert: admin.certificate, key: admin.key } });
+  const agent = agentOf(access);
   agents.push(agent);
   const isHealthy = async (healthUrl: string): Promise<true | undefined> => {
     const answer = await request(healthUrl, { dispatcher: agent }).catch(() => undefined);
@@ -169,6 +168,55 @@ async function start(
   await poll('etcd', () => isHealthy(`${etcdUrl}/health`), { process: etcd, signal });
   await startServer();
 
+  const client = clientOf(access, agent);
+  if (controllers) {
+    const user = userOf(await authority.client('system:kube-controller-manager'));
+    const manager = launch('kube-controller-manager', pathOf('kube-controller-manager'), [
+      `--kubeconfig=${await write('controllers.conf', kubeconfigOf(url, ca, user))}`,
+      ...['--bind-address=127.0.0.1', `--secure-port=${managerPort}`, '--leader-elect=false'],
+      ...[`--service-account-private-key-file=${signingKey}`, `--root-ca-file=${caFile}`],
+      ...['--use-service-account-credentials=true', `--flex-volume-plugin-dir=${join(directory, 'volumes')}`],
+      `--controllers=${CONTROLLERS.join(',')}`,
+    ]);
+    await poll(
+      'kube-controller-manager',
+      () => client.call('GET', '/api/v1/namespaces/default/serviceaccounts/default').catch(() => undefined),
+      { process: manager, signal },
+    );
+  }
+
+  return {
+    ...client,
+    access,
+    async restart() {
+      await processes.get('kube-apiserver')?.stop();
+      await startServer();
+    },
+    log: () => [...processes].map(([name, process]) => `--- ${name}\n${process.log()}`).join('\n'),
+    stop,
+  };
+}
+
+/** What a process needs to use an API server that another one runs. */
+export interface ApiServerAccess {
+  readonly url: string;
+  /** Plaintext, without credentials. */
+  readonly etcdUrl: string;
+  readonly ca: string;
+  readonly admin: KeyPair;
+  readonly kubeconfig: string;
+  /** For files of its clients. */
+  readonly directory: string;
+}
+
+export function agentOf({ ca, admin }: ApiServerAccess): Agent {
+  return new Agent({ connect: { ca, cert: admin.certificate, key: admin.key } });
+}
+
+/** What tests do with an API server, whoever runs it. */
+export type ApiServerClient = Omit<RunningApiServer, 'access' | 'restart' | 'log' | 'stop'>;
+
+export function clientOf({ url, ca, kubeconfig, directory }: ApiServerAccess, agent: Agent): ApiServerClient {
   const call: RunningApiServer['call'] = async (method, path, body) => {
     const answer = await request(url + path, {
       method,
@@ -181,22 +229,6 @@ async function start(
     return JSON.parse(text) as ApiObject;
   };
 
-  if (controllers) {
-    const user = userOf(await authority.client('system:kube-controller-manager'));
-    const manager = launch('kube-controller-manager', pathOf('kube-controller-manager'), [
-      `--kubeconfig=${await write('controllers.conf', kubeconfigOf(url, ca, user))}`,
-      ...['--bind-address=127.0.0.1', `--secure-port=${managerPort}`, '--leader-elect=false'],
-      ...[`--service-account-private-key-file=${signingKey}`, `--root-ca-file=${caFile}`],
-      ...['--use-service-account-credentials=true', `--flex-volume-plugin-dir=${join(directory, 'volumes')}`],
-      `--controllers=${CONTROLLERS.join(',')}`,
-    ]);
-    await poll(
-      'kube-controller-manager',
-      () => call('GET', '/api/v1/namespaces/default/serviceaccounts/default').catch(() => undefined),
-      { process: manager, signal },
-    );
-  }
-
   const tool = toolsWith(kubeconfig, join(directory, 'home'));
   let tokens = 0;
   return {
@@ -204,7 +236,7 @@ async function start(
     ca,
     kubeconfig,
     kubeconfigWithToken: (token, through = url) =>
-      write(`token-${++tokens}.conf`, kubeconfigOf(through, ca, { token })),
+      writeIn(directory, `token-${++tokens}.conf`, kubeconfigOf(through, ca, { token })),
     kubectl: (...args) => tool(pathOf('kubectl'), args),
     apply: (yaml) => tool(pathOf('kubectl'), ['apply', '--server-side', '-f', '-'], yaml),
     helm: (...args) => tool(pathOf('helm'), args),
@@ -214,12 +246,6 @@ async function start(
       if (answer.statusCode !== 200) throw new ApiError(answer.statusCode, await answer.body.text());
       yield* linesOf(answer.body);
     },
-    async restart() {
-      await processes.get('kube-apiserver')?.stop();
-      await startServer();
-    },
-    log: () => [...processes].map(([name, process]) => `--- ${name}\n${process.log()}`).join('\n'),
-    stop,
   };
 }
 
@@ -228,6 +254,12 @@ async function start(
  * A kubelet would restart it.
  */
 const OPENAPI_PANIC = 'cached.(*listMerger[...]).prepareResultsLocked';
+
+async function writeIn(directory: string, name: string, content: string): Promise<string> {
+  const path = join(directory, name);
+  await writeFile(path, content, { mode: 0o600 });
+  return path;
+}
 
 export function etcdArgs(dataDirectory: string, url: string, peerPort: number): string[] {
   const peerUrl = `http://127.0.0.1:${peerPort}`;

@@ -6,6 +6,7 @@ import { TestMesh, connectedProxy, testProtos } from '../harness/mesh.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
 import { custom, largeObjects, servedBeside } from './large-objects.ts';
 import { hostileWorlds } from './worlds.ts';
+import { runs } from '../../src/testing/runs.ts';
 
 withPeers(['envoy'], 'a real Envoy refuses nothing', () => {
   let envoy: LoadingEnvoy;
@@ -29,7 +30,7 @@ withPeers(['envoy'], 'a real Envoy refuses nothing', () => {
           expect(await envoy.load(`world-${++count}`, mesh.snapshot(`proxy-${i}`))).toEqual([]);
         }
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   }, 60_000);
 

@@ -10,6 +10,7 @@ import { remoteKinds } from '../../src/other-clusters/remote-cluster.ts';
 import { TestMesh, connectedProxy, readObjects } from '../harness/mesh.ts';
 import { createCheckSound } from '../harness/sound.ts';
 import { hostileJson } from './hostile.ts';
+import { runs } from '../../src/testing/runs.ts';
 
 const checkSound = createCheckSound();
 
@@ -144,7 +145,7 @@ test.each(KINDS.map(({ name }) => name))('nothing that another cluster calls a %
         expect(checkSound(mesh.snapshot(`proxy-${i}`))).toEqual([]);
       }
     }),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   );
   expect(taken).toBeGreaterThan(0);
 });

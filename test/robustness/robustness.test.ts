@@ -7,6 +7,7 @@ import { TestMesh, connectedProxy, readObjects } from '../harness/mesh.ts';
 import { createCheckSound } from '../harness/sound.ts';
 import { hostileJson, hostileMetadata } from './hostile.ts';
 import { hostileWorlds } from './worlds.ts';
+import { runs } from '../../src/testing/runs.ts';
 
 const checkSound = createCheckSound();
 
@@ -27,7 +28,7 @@ describe('no object and no node makes anything throw, or anything be served that
         for (const [i, node] of nodes.entries()) mesh.connect(connectedProxy(`proxy-${i}`, node));
         expectSound(mesh, nodes.length);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -42,7 +43,7 @@ describe('no object and no node makes anything throw, or anything be served that
         mesh.delete(objects);
         expectSound(mesh, nodes.length);
       }),
-      { numRuns: 30 },
+      { numRuns: runs(30) },
     );
   });
 
@@ -63,7 +64,7 @@ describe('no object and no node makes anything throw, or anything be served that
           expectSound(mesh, 1);
         },
       ),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -87,7 +88,7 @@ describe('no object and no node makes anything throw, or anything be served that
           mesh.connect(connectedProxy('proxy-1', { id: 'router~10.1.0.2~router.shop~shop.svc.cluster.local' }));
           expectSound(mesh, 2);
         }),
-        { numRuns: 100 },
+        { numRuns: runs(100) },
       );
     },
   );

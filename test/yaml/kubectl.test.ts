@@ -10,6 +10,7 @@ import { run } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { corpus } from './corpus.ts';
 import { seed } from '../harness/seed.ts';
+import { runs } from '../../src/testing/runs.ts';
 
 interface Reading {
   /** Up to the first that is refused. */
@@ -104,7 +105,7 @@ withPeers(['go'], 'a file is read as kubectl reads it', () => {
 
   test('and wherever something is inserted, removed or replaced in it', async () => {
     // The same texts in every run; SEED and RUNS are for more of them.
-    const texts = fc.sample(mutated, { seed, numRuns: Number(process.env['PROPERTY_RUNS'] ?? 5_000) });
+    const texts = fc.sample(mutated, { seed, numRuns: runs(5_000) });
     expect((await differences(texts)).slice(0, 10), `FAIRLEAD_SEED=${seed}`).toEqual([]);
   });
 });

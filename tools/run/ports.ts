@@ -38,14 +38,15 @@ export async function takenPorts(ports: Ports): Promise<number[]> {
 
 /**
  * A base from which all ports are free. It is below the ephemeral range for outgoing connections, so that the ports are
- * still free a moment later.
+ * still free a moment later, and above 15099: endpoints on loopback with ports from 15000 to 15099 are each client's own
+ * proxy.
  */
 export async function findBase(): Promise<number> {
   for (let attempt = 0; attempt < 50; attempt++) {
-    const base = 100 * randomInt(150, 320);
+    const base = 100 * randomInt(151, 320);
     if (base !== USUAL_BASE && (await takenPorts(portsFrom(base))).length === 0) return base;
   }
-  throw new Error('no free ports between 15000 and 32000 of 127.0.0.1');
+  throw new Error('no free ports between 15100 and 32000 of 127.0.0.1');
 }
 
 export function isFree(port: number): Promise<boolean> {

@@ -26,11 +26,15 @@ istio: {{ .Values.labels.istio | default (include "gateway.name" . | trimPrefix 
 {{- end -}}
 
 {{- define "gateway.metadata" -}}
-name: {{ include "gateway.name" . }}
-namespace: {{ .Release.Namespace }}
+{{- include "gateway.metadataOf" (dict "root" . "name" (include "gateway.name" .)) -}}
+{{- end -}}
+
+{{- define "gateway.metadataOf" -}}
+name: {{ .name }}
+namespace: {{ .root.Release.Namespace }}
 labels:
-  {{- include "gateway.labels" . | nindent 2 }}
-{{- with .Values.annotations }}
+  {{- include "gateway.labels" .root | nindent 2 }}
+{{- with .root.Values.annotations }}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}

@@ -8,6 +8,7 @@ import type { WorldView } from '../store/world.ts';
 import { type Answer, ModelClient } from '../testing/model-client.ts';
 import { RolloutOracle, type Visible } from '../testing/rollout-oracle.ts';
 import { CDS, decodeFrame, EDS, LDS, RDS, resource, TestServer } from '../testing/world.ts';
+import { runs } from '../../testing/runs.ts';
 
 /**
  * Whatever changes in whatever order, and whatever clients do: at every moment a rollout waits for those that have not
@@ -427,7 +428,7 @@ function check(history: readonly Step[], kind: Kind): void {
   }
 }
 
-const RUNS = Number(process.env['PROPERTY_RUNS'] ?? 300);
+const RUNS = runs(300);
 
 describe('a rollout waits for those who have not acknowledged it, and for nobody else', () => {
   test.each<[string, Kind]>([

@@ -37,6 +37,11 @@ export class Awaited {
     return this.#owed.length > 0;
   }
 
+  /** What the client is owed and restricts clients; usually nothing. */
+  get restrictions(): readonly Concern[] {
+    return this.#owed.filter(({ rollouts }) => [...rollouts].some(({ restricts }) => restricts));
+  }
+
   /** Something of what is waited for is refused. */
   get refuses(): boolean {
     return this.#refused.length > 0;

@@ -5,6 +5,7 @@ import { Alike } from '../store/alike.ts';
 import { node } from '../../envoy/encode/resource.ts';
 import { Batch, Served } from '../store/served.ts';
 import { Canaries, type Gate, type SharedGate, type Waiter } from './canaries.ts';
+import type { Rollout } from '../rollouts/rollout.ts';
 import type { EncodedResource } from '../store/resource.ts';
 import type { WorldView } from '../store/world.ts';
 import {
@@ -291,6 +292,25 @@ describe('who may lie', () => {
   });
 });
 
+test('however many clients of one tenant refuse it, the others are sent it after ten seconds', () => {
+  const fleet = new Fleet();
+  const item = listener('l');
+  item.holders = 1;
+  const liars = Array.from({ length: 20 }, (_, i) => fleet.join(`liar ${i}`));
+  const honest = fleet.join('honest');
+  // One of them always asks just before the honest one.
+  const lie = (): void => {
+    const at = liars.findIndex((liar) => fleet.send(liar, [item]).length > 0);
+    if (at >= 0) fleet.canaries.refused(liars.splice(at, 1)[0]!, [item], false);
+  };
+  let waited = 0;
+  for (lie(); fleet.may(honest, [item]).length === 0 && waited < 60_000; lie()) {
+    fleet.wait(250);
+    waited += 250;
+  }
+  expect(waited).toBe(10_000);
+});
+
 test('what clients refuse of types that are never tried does not crowd out the rest', () => {
   const fleet = new Fleet();
   const lab = new Lab(true, { canaries: fleet.canaries, tenant: 'shop' });
@@ -320,12 +340,22 @@ describe('clients in state of the world', () => {
     }
 
     publish(...resources: readonly EncodedResource[]): void {
+      this.publishAs([], ...resources);
+    }
+
+    /** As part of these rollouts. */
+    publishAs(rollouts: readonly Rollout[], ...resources: readonly EncodedResource[]): void {
       const members = resources.map((each) => ({
         ...{ list: 'mesh', typeUrl: each.typeUrl, name: each.name, qualifier: '' },
         resource: each,
+        rollouts,
       }));
       this.#server.store.apply({ members, lists: [] });
       this.#server.frames.outdate();
+    }
+
+    get rollouts() {
+      return this.#server.rollouts;
     }
 
     connect(version = '') {
@@ -347,6 +377,26 @@ describe('clients in state of the world', () => {
       return { begin, next, take };
     }
   }
+
+  test('what restricts clients is sent to all of them at once, and what else has changed is not', () => {
+    const clients = new Clients();
+    const rollout = clients.rollouts.begin('policy', true);
+    clients.publish(resource(LDS, 'inbound', '1'), resource(LDS, 'other', '1'));
+    const all = [clients.connect(), clients.connect(), clients.connect()];
+    for (const each of all) {
+      each.begin(LDS);
+      each.take();
+    }
+    const changed = [resource(LDS, 'inbound', '2'), resource(LDS, 'other', '2')] as const;
+    clients.publish(changed[1]);
+    clients.publishAs([rollout], changed[0]);
+    const got = all.map(({ next }) => next()?.resources).map((each) => [each?.get('inbound'), each?.get('other')]);
+    expect(got).toEqual([
+      ['2', '2'],
+      ['2', '1'],
+      ['2', '1'],
+    ]);
+  });
 
   test('who cannot be sent something yet has not been silent about it', () => {
     const clients = new Clients();

@@ -1,6 +1,6 @@
 import type { Alike } from '../store/alike.ts';
 import { LEAST_LOCAL } from './local-reasons.ts';
-import type { Part } from '../store/resource.ts';
+import { Proven } from './proven.ts';
 import type { Recipient } from '../rollouts/recipient.ts';
 import type { Batch, Served } from '../store/served.ts';
 
@@ -20,6 +20,11 @@ const ANSWER_MS = 250;
  */
 const REFUSED_MS = 2_000;
 const OTHERS_MS = 500;
+/**
+ * After this time, everybody is sent what is still on trial, whatever has been refused: one tenant could refuse it with
+ * one client after the other. Milliseconds.
+ */
+const LONGEST_MS = 10_000;
 /** How long who did not answer is not the first again. Milliseconds. */
 const SILENT_REST_MS = 30_000;
 /** The same for a tenant that has refused what another one took. Milliseconds. */
@@ -77,12 +82,12 @@ class Build {
   readonly firsts = new Map<Waiter, Set<Served>>();
   /** By `refusedKey`, the newest last: the next version is tried by the same client, and this one by nobody else. */
   readonly refused = new Map<string, Refused>();
-  /** Resources that some client of this build has acknowledged. */
-  readonly proven = new WeakSet<Served>();
-  /** The same for parts of tables: a new table that is made of these is not new. */
-  readonly parts = new WeakSet<Part>();
+  /** What some client of this build has acknowledged. */
+  readonly proven = new Proven();
   /** Batches all of whose resources are proven. */
   readonly batches = new WeakSet<Batch>();
+  /** Since when something is on trial, also when it was forgotten and is tried again. */
+  readonly since = new WeakMap<Served, number>();
   /** Clients that a trial holds back. */
   readonly waiting = new Set<Waiter>();
   /** Until when these are not the first, the newest last. */
@@ -165,8 +170,8 @@ export class Canaries {
       if (gate !== 'mixed') return gate;
     }
     return (item) => {
-      if (isProven(build, item)) return false;
       const now = this.#options.now();
+      if (isFree(build, item, now)) return false;
       const trial = build.trials.get(item) ?? begin(build, item, client, now);
       this.#lookLater();
       if (trial.canary !== client) {
@@ -208,7 +213,7 @@ export class Canaries {
     for (const batch of batches) {
       if (build.batches.has(batch)) continue;
       for (const item of batch.items) {
-        isNews = prove(build, item) || isNews;
+        isNews = build.proven.add(item) || isNews;
         const { refusers = [] } = build.trials.get(item) ?? {};
         for (const refuser of refusers) {
           contradict(build, refuser, client, this.#options.now());
@@ -273,7 +278,7 @@ function gateOf(build: Build, items: Iterable<Served>, now: number): SharedGate 
   let shut = true;
   for (const item of items) {
     const trial = build.trials.get(item);
-    if (isProven(build, item)) shut = false;
+    if (isFree(build, item, now)) shut = false;
     else if (trial?.canary !== undefined && now - trial.since < (trial.isRefused ? OTHERS_MS : ANSWER_MS)) open = false;
     else return 'mixed';
   }
@@ -290,6 +295,7 @@ function begin(build: Build, item: Served, client: Waiter, now: number): Trial {
   const refusers = new Set(isRefused ? [refused.client] : []);
   const trial: Trial = { canary: undefined, since: now, isSent: isRefused, isRefused, refusers, locals: 0 };
   build.trials.set(item, trial);
+  if (!build.since.has(item)) build.since.set(item, now);
   setFirst(build, item, trial, canary);
   build.state = {};
   return trial;
@@ -358,7 +364,11 @@ function refusedKey({ name, resource }: Served): string {
 
 /** Trials of versions that are gone, or that everybody has by now. */
 function forget(build: Build, now: number): void {
-  for (const [item, { since }] of build.trials) if (now - since >= 2 * REFUSED_MS) end(build, item);
+  for (const [item, { since }] of build.trials) {
+    if (now - since < 2 * REFUSED_MS) continue;
+    end(build, item);
+    if (item.holders === 0) build.since.delete(item);
+  }
 }
 
 /** Those that must still wait are added again when their turn comes. */
@@ -368,28 +378,7 @@ function wake(build: Build): void {
   for (const client of waiting) client.wake();
 }
 
-function isProven(build: Build, item: Served): boolean {
-  return build.proven.has(item) || ('children' in item.resource.body && isMadeOfProven(build, item.resource.body));
-}
-
-function isMadeOfProven(build: Build, part: Part): boolean {
-  if (build.parts.has(part)) return true;
-  if (!('children' in part) || !part.children.every((child) => isMadeOfProven(build, child))) return false;
-  build.parts.add(part);
-  return true;
-}
-
-/** Returns whether that is new. Only what is not proven is on trial. */
-function prove(build: Build, item: Served): boolean {
-  if (build.proven.has(item)) return false;
-  build.proven.add(item);
-  const { body } = item.resource;
-  if ('children' in body) proveParts(build.parts, body);
-  return true;
-}
-
-function proveParts(parts: WeakSet<Part>, part: Part): void {
-  if (parts.has(part)) return;
-  parts.add(part);
-  if ('children' in part) for (const child of part.children) proveParts(parts, child);
+/** Everybody may be sent it. */
+function isFree(build: Build, item: Served, now: number): boolean {
+  return build.proven.has(item) || now - (build.since.get(item) ?? now) >= LONGEST_MS;
 }

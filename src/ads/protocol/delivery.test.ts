@@ -4,6 +4,7 @@ import type { MemberChange, Publication } from '../store/publication.ts';
 import type { Subscription } from './subscription.ts';
 import { type Answer, ModelClient } from '../testing/model-client.ts';
 import { CDS, EDS, LDS, RDS, resource, TestServer } from '../testing/world.ts';
+import { runs } from '../../testing/runs.ts';
 
 const NAMES = ['a', 'b', 'c'];
 const URLS = [CDS, EDS, LDS, RDS];
@@ -303,7 +304,7 @@ function check(history: readonly Step[], delta: boolean, { refusing }: Kind): vo
   }
 }
 
-const RUNS = Number(process.env['PROPERTY_RUNS'] ?? 400);
+const RUNS = runs(400);
 
 const setOf = (url: string, name: string, list: string, content: number): SetStep => ({
   do: 'set',

@@ -6,7 +6,10 @@ import type { Served } from '../store/served.ts';
 import type { Subscription } from './subscription.ts';
 import type { WorldView } from '../store/world.ts';
 
-/** What a client is owed may have to be tried by another one first. Whoever has just come is sent everything. */
+/**
+ * What a client is owed may have to be tried by another one first. Whoever has just come is sent everything; and what
+ * restricts clients is sent to everybody at once: the first one could be the one that it shuts out.
+ */
 export function gateOf(subscription: Subscription, view: WorldView, canaries: Canaries, client: Waiter): Gate {
   const { type, all, ledger } = subscription;
   const { pending } = ledger;
@@ -15,16 +18,21 @@ export function gateOf(subscription: Subscription, view: WorldView, canaries: Ca
 }
 
 function gateOfNames(
-  { type, ledger, context }: Subscription,
+  { type, ledger, context, awaited }: Subscription,
   pending: HeldNames,
   view: WorldView,
   canaries: Canaries,
   client: Waiter,
 ): Gate {
-  const items = (): Served[] => [...pending.keys()].flatMap((name) => view.resolve(type.typeUrl, name) ?? []);
+  const { restrictions } = awaited;
+  const restricts = (name: string): boolean => restrictions.some((concern) => concern.restricts(name));
+  const items = (): Served[] =>
+    [...pending.keys()].flatMap((name) => (restricts(name) ? [] : (view.resolve(type.typeUrl, name) ?? [])));
   const { many, gates } = context.shared();
   const shared = pending.size < many ? undefined : ledger.marks?.pending;
-  return canaries.gate(client, items, shared && { gates, from: [type, view, shared] });
+  const gate = canaries.gate(client, items, shared && { gates, from: [type, view, shared, ...restrictions] });
+  if (gate === 'open' || restrictions.length === 0) return gate;
+  return (item) => !restricts(item.name) && (gate === 'shut' || gate(item));
 }
 
 /**

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { MemberChange } from '../store/publication.ts';
 import { BAD, EnvoyModel, RESOLVED } from '../testing/envoy-model.ts';
 import { CDS, EDS, LDS, RDS, resource, SECRET, TestServer, UNREADY } from '../testing/world.ts';
+import { runs } from '../../testing/runs.ts';
 
 /**
  * Whatever changes in whatever order, and however late requests and responses are: no table that a client routes by
@@ -223,7 +224,7 @@ describe.each([
   ])('no request meets a cluster that is not there: %s', (_name, kind) => {
     fc.assert(
       fc.property(meshes(kind), steps(kind), (first, history) => run(first, history, delta, kind)),
-      { numRuns: Number(process.env['PROPERTY_RUNS'] ?? 300) },
+      { numRuns: runs(300) },
     );
   });
 });

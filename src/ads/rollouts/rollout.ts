@@ -37,6 +37,8 @@ export class Rollout {
   /** As of `originKey`. */
   readonly key: string;
   readonly registry: Registry;
+  /** The object restricts clients: none of them can delay it for others, or have it taken back. */
+  readonly restricts: boolean;
   /** Those with somebody waiting, and others whose end has not been noticed yet. */
   readonly concerns = new Set<Concern>();
   /** How many of them count as open. */
@@ -45,9 +47,10 @@ export class Rollout {
   readonly #reached = new Map<Concern, string>();
   #reconsideredAt = 0;
 
-  constructor(key: string, registry: Registry) {
+  constructor(key: string, registry: Registry, restricts: boolean) {
     this.key = key;
     this.registry = registry;
+    this.restricts = restricts;
   }
 
   /** What it means for whom, as far as it is about what is in force and remembered: also where nobody waits. */
@@ -204,6 +207,11 @@ export class Concern {
     return this.typeUrl === '';
   }
 
+  /** Whether an object changed this resource that restricts clients. */
+  restricts(name: string): boolean {
+    return this.names.get(name)?.some(({ restricts }) => restricts) === true;
+  }
+
   begin(recipient: Recipient): void {
     this.waiting.add(recipient);
     if (!this.isLook) this.reached.add(recipient);
@@ -240,13 +248,13 @@ export class Concern {
     return makers.length > 0 ? new Set(makers) : changers;
   }
 
-  /** What all clients make of one of these resources, whatever else each of them has asked for. */
+  /** What all clients make of one of these resources, apart from what restricts them, whatever else each has asked for. */
   opinionsOn(name: string): Opinions {
     const about = this.#about(name);
     return (about.opinions ??= opinionsOf(
       this.typeUrl,
       name,
-      [...about.changers].flatMap((changer) => [...changer.present()]),
+      [...about.changers].flatMap((changer) => (changer.restricts ? [] : [...changer.present()])),
     ));
   }
 

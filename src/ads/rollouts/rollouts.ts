@@ -51,11 +51,14 @@ export class Rollouts {
     return this.#open.get(key);
   }
 
-  /** Also for a rollout that is open already: what it changed before is not acknowledged yet. */
-  begin(key: string): Rollout {
+  /**
+   * Also for a rollout that is open already: what it changed before is not acknowledged yet.
+   * @param restricts the object restricts clients.
+   */
+  begin(key: string, restricts = false): Rollout {
     let rollout = this.#open.get(key);
     if (rollout === undefined) {
-      this.#open.set(key, (rollout = new Rollout(key, this)));
+      this.#open.set(key, (rollout = new Rollout(key, this, restricts)));
       this.epoch = {};
     }
     rollout.isDecided = false;

@@ -8,6 +8,7 @@ import { Store } from './store.ts';
 import { ModelClient } from '../testing/model-client.ts';
 import { CDS, decodeFrame, EDS, encodeRequest, resource, TestServer } from '../testing/world.ts';
 import type { WorldView } from './world.ts';
+import { runs } from '../../testing/runs.ts';
 
 const hasher = new ContentHasher([1, 2]);
 const member = (list: string, name: string, content: string | undefined, qualifier = ''): MemberChange => {
@@ -390,6 +391,6 @@ test('what was seen is known exactly, and no difference is missed, whatever is p
         expect(store.size).toMatchObject({ worlds: 0, roots: 0 });
       },
     ),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });

@@ -13,10 +13,49 @@ export function originsOf(part: Part): ReadonlySet<string> {
   return keys;
 }
 
-/** Whether some of it was made from an object, in any generation. By {@link originKey}. */
-export function isMadeFrom(part: Part, key: string): boolean {
-  for (const { origins } of leavesOf(part)) if (origins.some((each) => originKey(each) === key)) return true;
-  return false;
+/**
+ * Which objects parts were made from, in any generation. Thousands of tables have most of their children in common, and
+ * thousands of objects are asked about: each child is looked at once, and for each object only the few that have it.
+ */
+export class Origins {
+  /** Children of the parts that were asked about, by the objects that they were made from. */
+  readonly #holders = new Map<string, Set<Part>>();
+  readonly #children = new Map<Part, ReadonlySet<Part>>();
+  readonly #known = new Set<Part>();
+  /** Of nodes below these children: several of them may share one. */
+  readonly #keys = new Map<Part, ReadonlySet<string>>();
+
+  /** @param key see {@link originKey}. */
+  has(part: Part, key: string): boolean {
+    if ('bytes' in part) return part.origins.some((origin) => originKey(origin) === key);
+    let children = this.#children.get(part);
+    if (children === undefined) {
+      this.#children.set(part, (children = new Set(part.children)));
+      for (const child of children) this.#learn(child);
+    }
+    for (const holder of this.#holders.get(key) ?? []) if (children.has(holder)) return true;
+    return false;
+  }
+
+  #learn(child: Part): void {
+    if (this.#known.size === this.#known.add(child).size) return;
+    for (const key of this.#keysOf(child)) {
+      const holders = this.#holders.get(key);
+      if (holders === undefined) this.#holders.set(key, new Set([child]));
+      else holders.add(child);
+    }
+  }
+
+  #keysOf(part: Part): ReadonlySet<string> {
+    if ('bytes' in part) return new Set(part.origins.map(originKey));
+    let keys = this.#keys.get(part);
+    if (keys === undefined) {
+      const found = new Set<string>();
+      for (const child of part.children) for (const key of this.#keysOf(child)) found.add(key);
+      this.#keys.set(part, (keys = found));
+    }
+    return keys;
+  }
 }
 
 /** Finds what is new in versions of parts. Versions of tables have most of their nodes in common with each other. */

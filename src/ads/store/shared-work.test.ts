@@ -16,6 +16,7 @@ import {
   TYPES,
 } from '../testing/world.ts';
 import type { WorldView } from './world.ts';
+import { runs } from '../../testing/runs.ts';
 
 /**
  * Streams share what is worked out for them. Whatever they do together or each by itself, each is sent what it would be
@@ -269,7 +270,7 @@ function check(history: readonly Step[], delta: readonly boolean[], refusing: Re
   for (const client of together.clients) client.expectServed();
 }
 
-const RUNS = Number(process.env['PROPERTY_RUNS'] ?? 100);
+const RUNS = runs(100);
 
 describe.each([
   ['delta', [true, true, true]],

@@ -8,6 +8,7 @@ import type { Batch } from './served.ts';
 import { Store } from './store.ts';
 import { CDS, EDS, resource } from '../testing/world.ts';
 import type { WorldView } from './world.ts';
+import { runs } from '../../testing/runs.ts';
 
 const hasher = new ContentHasher([1, 2]);
 
@@ -342,6 +343,6 @@ test('the store answers as if it were built anew after each publication, and tel
       }
       expect(store.size).toMatchObject({ worlds: 0, roots: 0 });
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });

@@ -27,7 +27,7 @@ import { Clients } from './siblings.ts';
 import { Rollouts } from '../rollouts/rollouts.ts';
 import { Batch, References } from '../store/served.ts';
 import { Store } from '../store/store.ts';
-import { AdsStream, type StreamHost } from './stream.ts';
+import { AdsStream, OLD_AGE, type StreamHost } from './stream.ts';
 import { requestReader, type StreamKind, typesOf } from './stream-kind.ts';
 import { Turns } from './turns.ts';
 import { UnknownTypes } from './unknown-types.ts';
@@ -78,6 +78,7 @@ export class AdsStreams {
   readonly #limits = new LimitCounts();
   readonly #arrivals: Arrivals;
   #shutdown: Shutdown | undefined;
+  #isClosed = false;
   readonly #streams = new Map<string, AdsStream>();
   readonly #unknownTypes: UnknownTypes;
   readonly #stats: AdsStats;
@@ -120,7 +121,7 @@ export class AdsStreams {
     this.#unknownTypes = new UnknownTypes(options.log);
     this.#stats = new AdsStats(options.types);
     this.#arrivals = new Arrivals({ ...ADS_LIMITS, ...options.limits }.maxStreams);
-    this.#clients = new Clients(options.types);
+    this.#clients = new Clients(options.types, (stream) => this.#wake(stream));
     this.#convergence = new Convergence((ms) => options.events.converged?.(ms));
   }
 
@@ -234,6 +235,7 @@ export class AdsStreams {
   }
 
   close(): void {
+    this.#isClosed = true;
     for (const stream of this.#streams.values()) stream.end(Status.UNAVAILABLE, 'the server is shutting down');
   }
 
@@ -294,8 +296,10 @@ export class AdsStreams {
       endings: this.#endings,
       maxAge: () => maxAgeMs * (0.9 + 0.2 * Math.random()),
       limited: (limit) => this.#limits.add(limit),
+      ended: (stream, code, details) => this.#ended(stream, code, details),
       indirect: () => this.#indirect(),
       now: () => this.#options.now(),
+      idle: () => (this.#options.idle ?? this.#options.now)(),
       read: requestReader(kind, this.#hasher),
       open: (stream, view) => this.#open(stream, view, context),
       tenantOf: this.#options.tenantOf ?? provenTenant,
@@ -305,7 +309,7 @@ export class AdsStreams {
       closed: (stream) => this.#closed(stream),
       taken: (stream, ms) => {
         this.#measure?.taken(ms);
-        stream.siblings?.written(stream);
+        this.#clients.of(stream)?.written(stream);
       },
       wake: (stream) => this.#wake(stream),
       hasTime: () => this.#round.hasTime(),
@@ -314,6 +318,15 @@ export class AdsStreams {
         this.#options.log.warn('Stream failed', { stream: stream.id, error: String(error) });
       },
     };
+  }
+
+  /** The log says why, unless it is the course of things: maximum age, or the end of this server. */
+  #ended({ id, address, proxy }: AdsStream, code: number, reason: string): void {
+    const name = Status[code] ?? String(code);
+    this.#stats.ended[name] = (this.#stats.ended[name] ?? 0) + 1;
+    if (this.#shutdown !== undefined || this.#isClosed || reason === OLD_AGE) return;
+    const about = { stream: id, address, ...(proxy && { node: proxy.nodeId }) };
+    this.#options.log.warn('Stream ended by this replica', { ...about, code: name, reason });
   }
 
   /** grpc-js differs from the version that this was written for. */
@@ -331,11 +344,11 @@ export class AdsStreams {
     return new Delivery({ ...context, address: stream.address, recipient, times }, view, {
       wake: () => this.#wake(stream),
       asked: (type) => {
-        stream.siblings?.asked(stream, type);
+        this.#clients.of(stream)?.asked(stream, type);
         if (type.onDemand === true) this.#options.events.asked?.(stream.id, type.typeUrl);
       },
       sent: (type, frame, sent) => {
-        stream.siblings?.sent(stream, type, sent);
+        this.#clients.of(stream)?.sent(stream, type, sent);
         this.#active = true;
         this.#sent += frame.length;
         this.#convergence.sent(stream);

@@ -222,6 +222,26 @@ test('whoever has room that others wait for has no time for what does not come',
   expect(all[0]!.late).toBe('message');
 });
 
+test('time in which this process is busy does not count against whoever has room that others wait for', async () => {
+  const { all } = await contended();
+  const { reader } = all[0]!;
+  for (const [now, idle] of [
+    [0, 0],
+    [3_000, 1_000],
+    [6_000, 1_999],
+  ] as const)
+    reader!.tick(now, idle);
+  expect(all[0]!.late).toBe('');
+  reader!.tick(7_000, 2_000);
+  expect(all[0]!.late).toBe('message');
+});
+
+test('but never longer than without others', async () => {
+  const { all } = await contended();
+  for (const now of [0, 5_000, 10_000]) all[0]!.reader!.tick(now, 0);
+  expect(all[0]!.late).toBe('message');
+});
+
 test('to announce a message takes no room', async () => {
   const shared = receiving();
   const { all, open } = await slowly(shared);

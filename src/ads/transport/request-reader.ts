@@ -30,8 +30,11 @@ export interface RequestReaderEvents {
   /** The client has nothing more to say. */
   end(): void;
   unreadable(error: UnreadableStream): void;
-  /** A message began and does not end; or room for it was missing for too long, which is not the client's fault. */
-  late(what: 'message' | 'room'): void;
+  /**
+   * A message began and does not end, of which this much has come; or room for it was missing for too long, which is not
+   * the client's fault.
+   */
+  late(what: 'message' | 'room', come?: string): void;
 }
 
 /**
@@ -42,19 +45,42 @@ export const LARGE = 65_536;
 /** Longer than what a sidecar sends when it reconnects to a mesh of ten thousand services with two ports each. */
 export const HUGE = 4_194_304;
 
-/** How long a message may take from first byte to last, and how long nothing of it may arrive. Milliseconds. */
+/**
+ * How long a message may take from first byte to last, and how long nothing of it may arrive. Milliseconds. There is one
+ * more for this many bytes received.
+ */
 interface Patience {
   readonly whole: number;
   readonly standstill: number;
+  readonly bytesPerMs: number;
 }
 
-const PATIENT: Patience = { whole: 30_000, standstill: 10_000 };
-/** If others wait for the room that it has. */
-const PRESSED: Patience = { whole: 2_000, standstill: 2_000 };
-/** One millisecond more for this many bytes received: the speed of one HTTP/2 window per round trip of 130 ms. */
-const BYTES_PER_MS = 500;
+/** The speed of one HTTP/2 window per round trip of 130 ms. */
+const PATIENT: Patience = { whole: 30_000, standstill: 10_000, bytesPerMs: 500 };
+/**
+ * If others wait for the room that it has; of time in which this process waits for clients, because in the rest of it
+ * they wait for this process. Many that come at once share what there is: the speed is a quarter.
+ */
+const PRESSED: Patience = { whole: 2_000, standstill: 2_000, bytesPerMs: 125 };
 /** A client whose message gets no room for this long is better served by another replica. */
 const ROOM_MS = 60_000;
+
+/** How long a message takes, by one clock. */
+class Waits {
+  readonly #whole = new Lasting();
+  readonly #piece = new Lasting();
+
+  /** Whether the message, or the wait for its next piece, has lasted longer than that; undefined: there is none. */
+  exceed(
+    { whole, standstill, bytesPerMs }: Patience,
+    { message, piece, received }: { message: number | undefined; piece: number | undefined; received: number },
+    now: number,
+  ): boolean {
+    const lasts = this.#whole.of(message, now);
+    const stands = this.#piece.of(piece, now);
+    return lasts >= whole + received / bytesPerMs || stands >= standstill;
+  }
+}
 
 /**
  * Where the requests of one stream come from: the HTTP/2 stream below the call, for the same reasons as
@@ -76,10 +102,10 @@ export class RequestReader {
   #room: Permit | undefined;
   /** What a large message is received into, until it is handled. */
   #buffer: Buffer | undefined;
-  /** What the reader waits for, and for how long. */
-  readonly #waits = new Lasting();
-  /** The same for a standstill. */
-  readonly #stands = new Lasting();
+  /** How long it has waited for room, and its message for its end. */
+  readonly #waited = new Lasting();
+  readonly #patient = new Waits();
+  readonly #pressed = new Waits();
   /** Messages received. */
   #count = 0;
   /** Pieces of messages received. */
@@ -152,20 +178,23 @@ export class RequestReader {
     this.#leaveRoom();
   }
 
-  /** Time passes, about a second. */
-  tick(now: number): void {
-    if (this.waitsForRoom) {
-      if (this.#waits.of('room', now) >= ROOM_MS) this.#events.late('room');
-      return;
-    }
+  /**
+   * Time passes, about a second.
+   *
+   * @param idle milliseconds in which the event loop has waited; without it, it always has.
+   */
+  tick(now: number, idle = now): void {
+    if (this.#waited.of(this.waitsForRoom || undefined, now) >= ROOM_MS) this.#events.late('room');
     const { expected, received } = this.#deframer;
-    const unfinished = !this.#paused && !this.#ended && expected > 0;
-    const { whole, standstill } = this.#room?.wanted === true ? PRESSED : PATIENT;
-    const lasts = this.#waits.of(unfinished ? this.#count : undefined, now);
-    const stands = this.#stands.of(unfinished ? this.#chunks : undefined, now);
-    if (lasts < whole + received / BYTES_PER_MS && stands < standstill) return;
+    // What waits for room cannot come.
+    const unfinished = !this.#paused && !this.#ended && !this.waitsForRoom && expected > 0;
+    const message = unfinished ? this.#count : undefined;
+    const piece = unfinished ? this.#chunks : undefined;
+    const isLate = this.#patient.exceed(PATIENT, { message, piece, received }, now);
+    const isPressed = this.#pressed.exceed(PRESSED, { message, piece, received }, idle);
+    if (!isLate && !(isPressed && this.#room?.wanted === true)) return;
     this.#room?.putBehind();
-    this.#events.late('message');
+    this.#events.late('message', `${received} of ${expected} bytes`);
   }
 
   #received(chunk: Buffer): void {

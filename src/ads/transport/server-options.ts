@@ -49,6 +49,8 @@ export interface AdsServerOptions {
   readonly ready: () => boolean;
   /** Milliseconds; only differences count. */
   readonly now: () => number;
+  /** Milliseconds in which the event loop has waited; only differences count. Absent: it always has. */
+  readonly idle?: () => number;
   /** Overrides of the defaults. */
   readonly limits?: Partial<AdsLimits>;
   /** Overrides of the defaults: shorter in tests. */

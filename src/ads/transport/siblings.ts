@@ -1,6 +1,6 @@
-import type { Delivery } from '../protocol/delivery.ts';
 import type { Sent } from '../protocol/sent.ts';
 import type { ResourceType, ResourceTypes } from '../types.ts';
+import type { AdsStream } from './stream.ts';
 
 /** A response with what other resources belong to. */
 interface Followed {
@@ -8,38 +8,45 @@ interface Followed {
   readonly sent: Sent;
 }
 
-/** A stream, as its siblings see it. */
-interface Sibling {
-  readonly connection: string;
-  readonly proxy: { readonly nodeId: string } | undefined;
-  readonly delivery: Delivery | undefined;
-  siblings: Siblings | undefined;
-  /** Something is owed. */
-  wake(): void;
-}
-
 /** Clients with a stream, each on one connection. */
 export class Clients {
   /** Type URLs that another type is behind. */
   readonly #followed: ReadonlySet<string>;
-  readonly #only = new Map<string, Sibling>();
+  readonly #wake: (stream: AdsStream) => void;
+  readonly #only = new Map<string, AdsStream>();
+  /** Of streams whose client has, or had, more than one. */
+  readonly #siblings = new Map<AdsStream, Siblings>();
 
-  constructor(types: ResourceTypes) {
+  constructor(types: ResourceTypes, wake: (stream: AdsStream) => void) {
     this.#followed = new Set(types.flatMap(({ behind }) => behind ?? []));
+    this.#wake = wake;
   }
 
-  opened(stream: Sibling): void {
+  opened(stream: AdsStream): void {
     const key = clientOf(stream);
     const other = this.#only.get(key);
     if (other === undefined) this.#only.set(key, stream);
-    else (other.siblings ?? new Siblings(this.#followed).add(other)).add(stream);
+    else {
+      const siblings = this.of(other) ?? new Siblings(this.#followed, this.#wake);
+      for (const each of [other, stream]) {
+        siblings.add(each);
+        this.#siblings.set(each, siblings);
+      }
+    }
   }
 
-  closed(stream: Sibling): void {
-    stream.siblings?.delete(stream);
+  /** The other streams of its client, if there are any. */
+  of(stream: AdsStream): Siblings | undefined {
+    return this.#siblings.get(stream);
+  }
+
+  closed(stream: AdsStream): void {
+    const siblings = this.of(stream);
+    siblings?.delete(stream);
+    this.#siblings.delete(stream);
     const key = clientOf(stream);
     if (this.#only.get(key) !== stream) return;
-    const [next] = stream.siblings?.streams ?? [];
+    const [next] = siblings?.streams ?? [];
     if (next === undefined) this.#only.delete(key);
     else this.#only.set(key, next);
   }
@@ -53,40 +60,40 @@ export class Clients {
  */
 export class Siblings {
   readonly #followed: ReadonlySet<string>;
+  readonly #wake: (stream: AdsStream) => void;
   /** With what each was sent that the others have not been told of. */
-  readonly #streams = new Map<Sibling, Followed[]>();
+  readonly #streams = new Map<AdsStream, Followed[]>();
 
-  constructor(followed: ReadonlySet<string>) {
+  constructor(followed: ReadonlySet<string>, wake: (stream: AdsStream) => void) {
     this.#followed = followed;
+    this.#wake = wake;
   }
 
-  get streams(): Iterable<Sibling> {
+  get streams(): Iterable<AdsStream> {
     return this.#streams.keys();
   }
 
-  add(stream: Sibling): this {
-    stream.siblings = this;
-    this.#streams.set(stream, []);
-    return this;
+  add(stream: AdsStream): void {
+    if (!this.#streams.has(stream)) this.#streams.set(stream, []);
   }
 
-  delete(stream: Sibling): void {
+  delete(stream: AdsStream): void {
     this.#streams.delete(stream);
   }
 
-  sent(stream: Sibling, { typeUrl }: ResourceType, sent: Sent): void {
+  sent(stream: AdsStream, { typeUrl }: ResourceType, sent: Sent): void {
     if (this.#streams.size > 1 && this.#followed.has(typeUrl)) this.#streams.get(stream)?.push({ typeUrl, sent });
   }
 
   /** The connection has taken all that was sent. */
-  written(stream: Sibling): void {
+  written(stream: AdsStream): void {
     const sent = this.#streams.get(stream)?.splice(0) ?? [];
     if (sent.length === 0) return;
     for (const sibling of this.#streams.keys()) if (sibling !== stream) this.#follow(sibling, sent);
   }
 
   /** A stream asks for a type for the first time: others may have been sent what that type is behind. */
-  asked(stream: Sibling, { behind }: ResourceType): void {
+  asked(stream: AdsStream, { behind }: ResourceType): void {
     if (behind === undefined) return;
     for (const sibling of this.#streams.keys()) {
       if (sibling === stream) continue;
@@ -95,7 +102,7 @@ export class Siblings {
     }
   }
 
-  #follow(stream: Sibling, followed: readonly Followed[]): void {
+  #follow(stream: AdsStream, followed: readonly Followed[]): void {
     const { delivery } = stream;
     if (delivery === undefined) return;
     for (const { typeUrl, sent } of followed) {
@@ -103,8 +110,8 @@ export class Siblings {
       const isAsked = delivery.subscriptions.some((each) => each?.type.typeUrl === typeUrl);
       if (!isAsked) delivery.follow(typeUrl, sent);
     }
-    if (delivery.owes) stream.wake();
+    if (delivery.owes) this.#wake(stream);
   }
 }
 
-const clientOf = ({ connection, proxy }: Sibling): string => `${connection} ${proxy?.nodeId ?? ''}`;
+const clientOf = ({ connection, proxy }: AdsStream): string => `${connection} ${proxy?.nodeId ?? ''}`;

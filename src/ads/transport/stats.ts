@@ -18,6 +18,8 @@ export interface AdsCounts {
   readonly timeouts: number;
   /** Times that a stream was resent assignments because its answer to clusters was missing for a long time. */
   readonly overdue: number;
+  /** Streams that this server has ended, by gRPC status. */
+  readonly ended: Readonly<Record<string, number>>;
   /** Bugs that ended a stream. Must be zero. */
   readonly failures: number;
   /** Streams whose bytes went through grpc-js instead of bypassing it: several times the CPU. Must be zero. */
@@ -52,7 +54,7 @@ export interface AdsMeasure {
 
 type Gauges = Omit<
   AdsCounts,
-  'pushes' | 'bytes' | 'refusals' | 'expired' | 'failures' | 'indirect' | 'timeouts' | 'overdue'
+  'pushes' | 'bytes' | 'refusals' | 'expired' | 'ended' | 'failures' | 'indirect' | 'timeouts' | 'overdue'
 >;
 
 export class AdsStats {
@@ -60,6 +62,7 @@ export class AdsStats {
   indirect = 0;
   timeouts = 0;
   overdue = 0;
+  readonly ended: Record<string, number> = {};
   readonly #pushes: Record<string, number> = {};
   readonly #bytes: Record<string, number> = {};
   readonly #refusals: Record<string, number> = {};
@@ -89,6 +92,7 @@ export class AdsStats {
       bytes: { ...this.#bytes },
       refusals: { ...this.#refusals },
       expired: { ...this.#expired },
+      ended: { ...this.ended },
       failures: this.failures,
       indirect: this.indirect,
       timeouts: this.timeouts,
@@ -124,7 +128,7 @@ export interface TypeState {
   readonly unansweredMs: number | undefined;
   /** What the client says against what it was sent. */
   readonly error: string | undefined;
-  /** Number of names owed. */
+  /** Number of names owed; while everything is, that of all there are. */
   readonly pending: number;
   /** Everything that the client is owed was sent and accepted. */
   readonly synced: boolean;
@@ -169,7 +173,12 @@ export function stateOf(stream: AdsStream, now: number, overdueMs: number): Stre
 
 function pendingOf({ type, all, interest: { wildcard, names }, ledger }: Subscription, view: WorldView): number {
   if (!all) return ledger.pending?.size ?? 0;
-  return wildcard ? view.all(type.typeUrl).reduce((sum, { items }) => sum + items.length, 0) : names.size;
+  if (!wildcard) return names.size;
+  // Not made just to be counted: hundreds of streams may be owed everything, and somebody looks at all of them.
+  let count = 0;
+  for (const { lists } of view.roots)
+    for (const list of lists.keys()) count += list.members.get(type.typeUrl)?.size ?? 0;
+  return count;
 }
 
 function overdueOf(oldest: Sent | undefined, before: number): string[] {

@@ -13,7 +13,6 @@ import { addressOfPeer } from './address.ts';
 import { Permit, type FairSemaphore } from '../../fair-semaphore.ts';
 import { type Call, FrameWriter } from './frame-writer.ts';
 import { type Receiving, RequestReader } from './request-reader.ts';
-import type { Siblings } from './siblings.ts';
 import type { Waiting } from './turns.ts';
 import { TypeHistory } from './type-history.ts';
 import type { TenantOf } from '../tenant.ts';
@@ -31,6 +30,8 @@ export interface StreamHost extends AnsweringHost {
   /** Maximum age of the next stream, in milliseconds. */
   maxAge(): number;
   now(): number;
+  /** Milliseconds in which the event loop has waited; only differences count. */
+  idle(): number;
   read(bytes: Uint8Array): DiscoveryRequest;
   open(stream: AdsStream, view: WorldView): Delivery;
   readonly tenantOf: TenantOf;
@@ -39,6 +40,8 @@ export interface StreamHost extends AnsweringHost {
   isDeferred(stream: AdsStream): boolean;
   closed(stream: AdsStream): void;
   limited(limit: Limit): void;
+  /** This server ends the stream, with this gRPC status. */
+  ended(stream: AdsStream, code: number, details: string): void;
   /** The connection has taken what it was handed, after this many milliseconds. */
   taken(stream: AdsStream, ms: number): void;
   /** The stream uses the public API of grpc-js. */
@@ -48,6 +51,9 @@ export interface StreamHost extends AnsweringHost {
   hasTime(): boolean;
   failed(stream: AdsStream, error: unknown): void;
 }
+
+/** Why a stream ends that has done nothing wrong. */
+export const OLD_AGE = 'the stream has reached its maximum age';
 
 /** What is kept of a stream's node. */
 export interface ProxyIdentity {
@@ -65,9 +71,14 @@ const BYTES_PER_MS = 8_000;
 const STUCK_MS = 120_000;
 /** A client that is not a proxy by then is disconnected: it sent no request, or only asked questions. */
 const SILENT_MS = 60_000;
-/** A client that is assigned no configuration for this long makes room for others that wait for theirs. */
+/**
+ * A client whose configuration is being computed keeps its place for this long: those that would come instead need the
+ * same time of this replica, and it would begin again elsewhere.
+ */
+const COMPUTED_MS = 300_000;
+/** A client whose turn has not come yet makes room for others after this long. */
 const WORLD_MS = 60_000;
-/** The same if its turn has not come yet, and others wait for what it holds. */
+/** The same if others wait for what it holds. */
 const DEFERRED_MS = 10_000;
 
 /** One ADS stream: reads requests, and writes what its delivery owes, one piece at a time. */
@@ -83,8 +94,6 @@ export class AdsStream {
   /** Who the client is; undefined before its first request. The rest of the node is not kept. */
   proxy: ProxyIdentity | undefined;
   delivery: Delivery | undefined;
-  /** Of several streams of its client. */
-  siblings: Siblings | undefined;
   /** In the queue of streams to be served. */
   queued = false;
   behind: Waiting | undefined;
@@ -143,9 +152,9 @@ export class AdsStream {
         if (error.reason === 'too long') this.#limit('message_size', Status.RESOURCE_EXHAUSTED, error.message);
         else this.end(Status.UNIMPLEMENTED, error.message);
       },
-      late: (what) => {
+      late: (what, come) => {
         if (what === 'message')
-          this.#limit('message_time', Status.DEADLINE_EXCEEDED, 'the message was not completed in time');
+          this.#limit('message_time', Status.DEADLINE_EXCEEDED, `the message was not completed in time: ${come}`);
         else
           this.#limit('message_memory', Status.UNAVAILABLE, 'no receive buffer became available; try another replica');
       },
@@ -175,11 +184,6 @@ export class AdsStream {
   refused(typeUrl: string, message: string): void {
     const subscription = this.delivery?.subscriptions.find((each) => each?.type.typeUrl === typeUrl);
     this.history.refused(typeUrl, message, subscription?.inFlight.sentNonce ?? 0);
-  }
-
-  /** Something is owed to it. */
-  wake(): void {
-    this.#host.wake(this);
   }
 
   /** Its turn: handles the waiting request, and writes what is owed unless an earlier write is still under way. */
@@ -231,9 +235,9 @@ export class AdsStream {
       this.#limit('write_time', Status.DEADLINE_EXCEEDED, 'client stopped reading responses');
     } else if (now >= this.#endsAt) {
       this.#host.limited('age');
-      this.retire('the stream has reached its maximum age');
+      this.retire(OLD_AGE);
     } else {
-      this.#reader.tick(now);
+      this.#reader.tick(now, this.#host.idle());
       this.#timePassed = true;
       if (this.delivery !== undefined) this.#host.wake(this);
     }
@@ -247,7 +251,8 @@ export class AdsStream {
   #isWorldlessTooLong(now: number): boolean {
     const lasts = this.#worldless.of((this.#announced && this.delivery === undefined) || undefined, now);
     if (lasts < DEFERRED_MS) return false;
-    return lasts >= WORLD_MS || (this.#wanted.length > 0 && this.#host.isDeferred(this));
+    if (lasts >= COMPUTED_MS) return true;
+    return (lasts >= WORLD_MS || this.#wanted.length > 0) && this.#host.isDeferred(this);
   }
 
   /** Ends it, and makes its client reconnect rather than open a stream on the same connection. */
@@ -259,6 +264,7 @@ export class AdsStream {
 
   end(code: number, details: string): void {
     if (this.#closed) return;
+    this.#host.ended(this, code, details);
     this.#writer.end(code, details);
     this.#close();
     this.#host.endings.add(this.#writer);

@@ -93,3 +93,21 @@ test('addresses take turns, however many streams each has', async () => {
   expect(served.replaceAll('|', '')).toBe('tabuvw');
   expect(turns.waiting).toBe(0);
 });
+
+test('an exception ends a turn, and nothing else', async () => {
+  const turns = new Turns<Named>({
+    now: () => 0,
+    begin: () => {},
+    serve({ name }) {
+      served += name;
+      if (name === 'a') throw new Error('bug');
+    },
+    isFull: () => false,
+  });
+  const failed = new Promise((resolve) => process.once('uncaughtException', resolve));
+  for (const name of 'ab') turns.add({ name, address: '', queued: false }, false);
+  expect(await failed).toEqual(new Error('bug'));
+  await vi.waitFor(() => expect(served).toBe('ab'));
+  turns.add({ name: 'c', address: '', queued: false }, false);
+  await vi.waitFor(() => expect(served).toBe('abc'));
+});

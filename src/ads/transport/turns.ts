@@ -66,13 +66,21 @@ export class Turns<Stream extends Waiting> {
   }
 
   #turn(): void {
+    try {
+      this.#serveSome();
+    } finally {
+      // Also after a bug of ours: otherwise no stream would ever have its turn again.
+      this.#scheduled = false;
+      if (this.#waiting > 0) this.#schedule();
+    }
+  }
+
+  #serveSome(): void {
     const began = this.#work.now();
     this.#work.begin();
     const now = this.#serve(this.#acknowledging, began, began + ACKNOWLEDGING_MS);
     this.#owed = this.#acknowledging.isEmpty ? 0 : Math.max(0, this.#owed - OTHERS_MS);
     if (this.#owed === 0) this.#owed = this.#serve(this.#others, now, began + TURN_MS) - now;
-    this.#scheduled = false;
-    if (this.#waiting > 0) this.#schedule();
   }
 
   /** Serves the first streams: at least one, and more while there is time. Returns when it has. */

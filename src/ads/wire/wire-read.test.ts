@@ -8,6 +8,7 @@ import { Batch, Served } from '../store/served.ts';
 import { ServedIndex } from '../store/served-index.ts';
 import { resource } from '../testing/world.ts';
 import { readDeltaRequest, readRequest } from './wire-read.ts';
+import { runs } from '../../testing/runs.ts';
 
 const protos = createProtos();
 const hasher = new ContentHasher([3, 5]);
@@ -133,7 +134,7 @@ test('no bytes do anything but read or be refused', () => {
         }
       }
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 

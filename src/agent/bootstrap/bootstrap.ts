@@ -4,6 +4,7 @@ import type { AgentSettings } from '../settings/settings.ts';
 import { agentClusters } from './clusters.ts';
 import { collectorParts } from './collectors.ts';
 import { agentListeners } from './listeners.ts';
+import { runtimeOf } from './runtime.ts';
 import { statsConfig, statsFlushInterval } from './stats.ts';
 
 /** `envoy.config.bootstrap.v3.Bootstrap` as protobuf JSON. */
@@ -82,21 +83,5 @@ export function isV6Only({ pod: { addresses } }: Pick<AgentSettings, 'pod'>): bo
 /** The same members as the agent's own lines. */
 const logFormats: Readonly<Record<LogFormat, object>> = {
   json: { jsonFormat: { time: '%Y-%m-%dT%T.%eZ', level: '%l', logger: '%n', msg: '%j' } },
-  text: { textFormat: { inlineString: '%Y-%m-%dT%T.%eZ  %l  envoy %n  %v' } },
+  text: { textFormat: '%Y-%m-%dT%T.%eZ  %l  envoy %n  %v' },
 };
-
-/** Source: what Istio sets; see the names in Envoy's documentation. */
-const runtime: Readonly<Record<string, unknown>> = {
-  're2.max_program_size.error_level': '32768',
-  'envoy.reloadable_features.http_reject_path_with_fragment': false,
-};
-
-/** An empty value removes a key. */
-function runtimeOf(values: Readonly<Record<string, string>>): object {
-  const merged: Record<string, unknown> = { ...runtime };
-  for (const [key, value] of Object.entries(values)) {
-    if (value === '') delete merged[key];
-    else merged[key] = value === 'true' ? true : value === 'false' ? false : value;
-  }
-  return merged;
-}

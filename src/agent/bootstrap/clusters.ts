@@ -5,24 +5,33 @@ export function agentClusters({ proxy, paths }: AgentSettings, isV6: boolean): r
   const loopback = isV6 ? '::1' : '127.0.0.1';
   const port = (portValue: number): object => ({ socketAddress: { address: loopback, portValue } });
   return [
-    cluster('prometheus_stats', port(proxy.adminPort)),
+    // Scrapers are few; the figures of a large mesh are megabytes, and anyone may read them slowly.
+    { ...cluster('prometheus_stats', port(proxy.adminPort)), perConnectionBufferLimitBytes: BUFFER, ...limits(8) },
     cluster('agent', port(proxy.statusPort)),
     { ...cluster('sds-grpc', { pipe: { path: paths.secretSocket } }), ...http2 },
     {
       ...cluster('xds-grpc', { pipe: { path: paths.xdsSocket } }),
       ...http2,
       // As large as it takes: the control plane decides how much it sends.
-      circuitBreakers: {
-        thresholds: ['DEFAULT', 'HIGH'].map((priority) => ({
-          priority,
-          maxConnections: 100_000,
-          maxPendingRequests: 100_000,
-          maxRequests: 100_000,
-        })),
-      },
+      ...limits(100_000),
     },
   ];
 }
+
+/** At most so many connections, and calls, at a time. */
+const limits = (most: number): object => ({
+  circuitBreakers: {
+    thresholds: ['DEFAULT', 'HIGH'].map((priority) => ({
+      priority,
+      maxConnections: most,
+      maxPendingRequests: most,
+      maxRequests: most,
+    })),
+  },
+});
+
+/** Bytes of an answer that wait for whoever reads slowly. */
+export const BUFFER = 32 * 1024;
 
 function cluster(name: string, address: object): object {
   return {

@@ -1,14 +1,17 @@
 import type { AgentSettings } from '../settings/settings.ts';
-import { fromAgent } from './clusters.ts';
+import { BUFFER, fromAgent } from './clusters.ts';
+import { REGEX_LIMIT, runtimeOf } from './runtime.ts';
 
 /**
  * Ports that answer from outside the Pod: Envoy's figures, and the readiness that the kubelet asks for; where they are
  * asked for, also the figures with mutual TLS, of Envoy alone and of all in the Pod.
  */
-export function agentListeners({ env, pod, ports }: AgentSettings, isV6: boolean): readonly object[] {
+export function agentListeners(settings: AgentSettings, isV6: boolean): readonly object[] {
+  const { env, pod, ports } = settings;
+  const queries = queriesOf(settings);
   const host = isV6 ? '::' : '0.0.0.0';
   const metricsHost = env['METRICS_LOCALHOST_ACCESS_ONLY'] === 'true' ? (isV6 ? '::1' : '127.0.0.1') : host;
-  const figures = { statPrefix: 'stats', prefix: '/stats/prometheus' };
+  const figures = { statPrefix: 'stats', path: '/stats/prometheus', queries };
   const filters = pod.annotations['sidecar.istio.io/statsCompression'] === 'false' ? [] : compressors;
   const secure = (port: number, cluster: string): readonly object[] =>
     port === 0
@@ -22,8 +25,9 @@ export function agentListeners({ env, pod, ports }: AgentSettings, isV6: boolean
     }),
     listener(host, ports.ready, {
       statPrefix: 'agent',
-      prefix: '/healthz/ready',
+      path: '/healthz/ready',
       cluster: 'agent',
+      queries,
     }),
     ...secure(ports.secureMetrics, 'prometheus_stats'),
     ...secure(ports.secureMergedMetrics, 'agent'),
@@ -32,26 +36,34 @@ export function agentListeners({ env, pod, ports }: AgentSettings, isV6: boolean
 
 interface Answers {
   readonly statPrefix: string;
-  /** Of paths. Others do not exist. */
-  readonly prefix: string;
+  /** The only one; others do not exist. */
+  readonly path: string;
   readonly cluster: string;
+  readonly queries: Queries;
   /** Before the router. */
   readonly filters?: readonly object[];
   /** Only for workloads of the mesh. */
   readonly isMutual?: boolean;
 }
 
+/** How long a caller may take, until it is connected and has sent what it asks for; and with its answer. */
+const WITHIN = { connected: '5s', asked: '10s', answered: '60s', idle: '120s' } as const;
+
+/** Bytes that a caller may send over HTTP/2 before anybody has read them: the least that there is. */
+const WINDOW = 65_535;
+
 function listener(host: string, port: number, answers: Answers): object {
-  const { statPrefix, prefix, cluster, filters = [], isMutual = false } = answers;
+  const { statPrefix, path, cluster, queries, filters = [], isMutual = false } = answers;
   return {
     name: `${host}_${port}`,
     address: { socketAddress: { address: host, portValue: port } },
     // A probe must not fail because the workload is busy.
     ignoreGlobalConnLimit: true,
     bypassOverloadManager: true,
+    perConnectionBufferLimitBytes: BUFFER,
     filterChains: [
       {
-        ...(isMutual && { transportSocket: mutualTls }),
+        ...(isMutual && { transportSocket: mutualTls, transportSocketConnectTimeout: WITHIN.connected }),
         filters: [
           {
             name: 'envoy.filters.network.http_connection_manager',
@@ -60,12 +72,22 @@ function listener(host: string, port: number, answers: Answers): object {
                 'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
               codecType: 'AUTO',
               statPrefix,
-              routeConfig: {
-                virtualHosts: [
-                  { name: 'backend', domains: ['*'], routes: [{ match: { prefix }, route: { cluster } }] },
-                ],
+              requestHeadersTimeout: WITHIN.connected,
+              requestTimeout: WITHIN.asked,
+              commonHttpProtocolOptions: { idleTimeout: WITHIN.idle, maxStreamDuration: WITHIN.answered },
+              http2ProtocolOptions: {
+                maxConcurrentStreams: 32,
+                initialStreamWindowSize: WINDOW,
+                initialConnectionWindowSize: WINDOW,
               },
-              httpFilters: [...filters, router],
+              // What is compared is what goes on: the admin interface resolves dots and escapes, too.
+              normalizePath: true,
+              mergeSlashes: true,
+              pathWithEscapedSlashesAction: 'REJECT_REQUEST',
+              routeConfig: {
+                virtualHosts: [{ name: 'backend', domains: ['*'], routes: routesTo(path, cluster, queries) }],
+              },
+              httpFilters: [wholeRequest, ...filters, router],
             },
           },
         ],
@@ -74,10 +96,63 @@ function listener(host: string, port: number, answers: Answers): object {
   };
 }
 
+/** Behind them is more than anyone outside may ask: only this path, only to read it, and only so much of a query. */
+function routesTo(path: string, cluster: string, queries: Queries): readonly object[] {
+  const get = { name: ':method', stringMatch: { exact: 'GET' } };
+  return [
+    { match: { path, headers: [get, ...queries.matches] }, route: { cluster } },
+    {
+      match: { path, headers: [get] },
+      directResponse: { status: 400, body: { inlineString: `${queries.refusal}\n` } },
+    },
+  ];
+}
+
+/** Which queries go on. */
+interface Queries {
+  /** Of `:path`. */
+  readonly matches: readonly object[];
+  /** What the others are answered. */
+  readonly refusal: string;
+}
+
+/**
+ * `filter` is a regular expression (RE2), with which Envoy's main thread searches the name of each of its figures. A few
+ * characters make an expensive one with `{1000}` or a class like `\pL`; so there are no braces, and a backslash is only
+ * before what is neither a letter nor a digit.
+ */
+const CHEAP = [
+  '[!-$&-[\\]-z|~]',
+  ...['%[0134689A-Fa-f][0-9A-Fa-f]', '%2[0-46-9A-Fa-f]', '%5[0-9ABDEFabdef]', '%7[0-9ACEFacef]'],
+  '(\\\\|%5[Cc])([!-$&-/:-@^_`|~[\\]]|%2[0-9A-Fa-f]|%3[A-Fa-f]|%5[BDEFbdef]|%7[Cc])',
+].join('|');
+
+/** Characters of a query. Each takes Envoy two instructions of a regular expression, of which a user may allow fewer. */
+const [LONGEST, INSTRUCTIONS] = [256, 1024];
+
+function queriesOf({ proxy }: AgentSettings): Queries {
+  const matches = (regex: string): object => ({
+    name: ':path',
+    stringMatch: { safeRegex: { regex: `[^?]*${regex}` } },
+  });
+  return Number(runtimeOf(proxy.runtimeValues)[REGEX_LIMIT]) >= INSTRUCTIONS
+    ? {
+        matches: [matches(`(\\?[!-~]{0,${LONGEST}})?`), matches(`(\\?(${CHEAP})*)?`)],
+        refusal: `use a query of at most ${LONGEST} characters, without { } and classes such as \\d`,
+      }
+    : { matches: [matches('')], refusal: `use no query: ${REGEX_LIMIT} is too low to read it` };
+}
+
 const httpFilter = (name: string, type: string, config: object = {}): object => ({
   name: `envoy.filters.http.${name}`,
   typedConfig: { '@type': `type.googleapis.com/envoy.extensions.filters.http.${type}`, ...config },
 });
+
+/**
+ * The admin interface keeps all of a request's body, and waits for its end: only a request that is whole goes on, and
+ * nobody has anything to send. One byte is the least that this filter takes.
+ */
+const wholeRequest = httpFilter('buffer', 'buffer.v3.Buffer', { maxRequestBytes: 1 });
 
 const router = httpFilter('router', 'router.v3.Router');
 

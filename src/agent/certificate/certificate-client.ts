@@ -1,7 +1,7 @@
 import type { ServiceError } from '@grpc/grpc-js';
 import protobuf from 'protobufjs/minimal.js';
 import { eachField } from '../xds/messages.ts';
-import { type ControlPlaneOptions, bytes, dial } from '../xds/dial.ts';
+import { type ControlPlaneOptions, NotDialed, bytes, dial } from '../xds/dial.ts';
 
 /** Source: istio/api security/v1alpha1/ca.proto. */
 const METHOD = '/istio.v1.auth.IstioCertificateService/CreateCertificate';
@@ -17,6 +17,11 @@ export async function requestCertificate(
   { signal, signer = '' }: { readonly signal: AbortSignal; readonly signer?: string },
 ): Promise<readonly string[]> {
   signal.throwIfAborted();
+  // Without a token, nobody would sign it.
+  if (authority.tls === undefined)
+    throw new NotDialed(
+      `no certificates without TLS, which ${authority.address} does not have: set CA_ADDR to the address with port 15012`,
+    );
   const { client, metadata } = dial(authority);
   let cancel = (): void => {};
   try {

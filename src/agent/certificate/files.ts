@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Certificate } from './workload-certificate.ts';
+import type { Certificate } from './verdict.ts';
 
 /** The names that Istio's agent gives them. */
 export const NAMES = { chain: 'cert-chain.pem', key: 'key.pem', roots: 'root-cert.pem' } as const;
@@ -21,7 +21,7 @@ export function writeCertificate(directory: string, certificate: Certificate, is
   const mode = isShared ? 0o644 : 0o600;
   const parts = (['key', 'chain', 'roots'] as const).map((part) => [join(directory, NAMES[part]), certificate[part]]);
   try {
-    for (const [path, text = ''] of parts) writeFileSync(`${path}.new`, text, { mode });
+    for (const [path, text = ''] of parts) writeFileSync(`${path}.new`, text, { mode, flush: true });
   } catch (error) {
     // A full disk leaves the former ones as they are.
     for (const [path] of parts) rmSync(`${path}.new`, { force: true });
@@ -30,17 +30,17 @@ export function writeCertificate(directory: string, certificate: Certificate, is
   for (const [path = ''] of parts) renameSync(`${path}.new`, path);
 }
 
-/** Bytes. The roots of a system take 200 KiB. */
-const LARGEST = 4 * 1024 * 1024;
+/** Bytes of the largest file that is read. The roots of a system take 200 KiB. */
+export const LARGEST = 4 * 1024 * 1024;
 
 /**
- * Undefined if there is no such file, or it is empty. Whoever writes a DestinationRule can name a path in the Pods of
- * others: a device or a pipe, which may not end, and a file that is too large are as if they were not there.
+ * A file of the agent's own; for what others name, see {@link WatchedFiles}. Undefined if there is no such file, it is
+ * empty, too large, or not a plain file.
  */
 export function readText(path: string): string | undefined {
   try {
     const found = statSync(path);
-    if (!found.isFile() || found.size > LARGEST) return undefined;
+    if (!found.isFile() || found.size === 0 || found.size > LARGEST) return undefined;
     const text = readFileSync(path, 'utf8').trim();
     return text === '' ? undefined : `${text}\n`;
   } catch {

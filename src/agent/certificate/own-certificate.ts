@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 import type { Clock } from '../../clock.ts';
 import { spiffeId } from '../../identity/spiffe.ts';
-import { controlPlane } from '../control-plane.ts';
+import { certificateAuthority } from '../control-plane.ts';
 import type { AgentLog } from '../log.ts';
 import type { AgentSettings } from '../settings/settings.ts';
 import { requestCertificate } from './certificate-client.ts';
 import { readCertificate, writeCertificate } from './files.ts';
+import { rootsProblem } from './verdict.ts';
 import { WorkloadCertificate } from './workload-certificate.ts';
 
 /** The certificate of this workload: signed by the control plane, kept in a file for a restart. */
@@ -19,9 +20,13 @@ export function ownCertificate(
   const saved = join(paths.state, 'certificate');
   const certificate = new WorkloadCertificate({
     identity: spiffeId(trustDomain, pod.namespace, pod.serviceAccount),
-    trusted: proxy.caCertificates,
+    trusted: proxy.caCertificates.filter((pem, at) => {
+      const problem = rootsProblem(pem);
+      if (problem !== undefined) log.warn('Roots are left out', { field: `caCertificatesPem[${at}]`, reason: problem });
+      return problem === undefined;
+    }),
     sign: (csr) =>
-      requestCertificate(controlPlane(settings, settings.certificateAddress), csr, settings.certificateLife, {
+      requestCertificate(certificateAuthority(settings), csr, settings.certificateLife, {
         signal,
         signer: env['ISTIO_META_CERT_SIGNER'] ?? '',
       }),

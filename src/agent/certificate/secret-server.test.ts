@@ -10,7 +10,7 @@ import { bytes } from '../xds/dial.ts';
 import { listenOnSocket } from '../xds/socket.ts';
 import { secretService } from './secret-server.ts';
 
-/** Serves one secret; says what is logged. */
+/** Serves the same secret under all names; says what is logged. */
 async function lab() {
   const directory = mkdtempSync(join(tmpdir(), 'secrets-'));
   const lines: string[] = [];
@@ -21,10 +21,15 @@ async function lab() {
   server.addService(
     ...secretService(
       {
-        get: () => value,
-        onChange(listener) {
+        isOwn: (name) => name === 'default' || name === 'ROOTCA',
+        watch(_, listener) {
           listeners.add(listener);
-          return () => listeners.delete(listener);
+          return {
+            get current() {
+              return { parts: [String(value)], encode: () => value };
+            },
+            close: () => listeners.delete(listener),
+          };
         },
       },
       log,
@@ -33,13 +38,16 @@ async function lab() {
   const path = join(directory, 'socket');
   await listenOnSocket(server, path);
   const client = new Client(`unix:${path}`, credentials.createInsecure());
-  const stream = client.makeBidiStreamRequest(
-    '/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets',
-    bytes,
-    bytes,
-  );
-  const ended = once(stream, 'error') as Promise<[{ readonly code: number; readonly details: string }]>;
-  ended.catch(() => undefined);
+  const open = () => {
+    const stream = client.makeBidiStreamRequest(
+      '/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets',
+      bytes,
+      bytes,
+    );
+    const ended = once(stream, 'error') as Promise<[{ readonly code: number; readonly details: string }]>;
+    ended.catch(() => undefined);
+    return { stream, ended };
+  };
   onTestFinished(() => {
     client.close();
     server.forceShutdown();
@@ -49,7 +57,7 @@ async function lab() {
     value = Buffer.from(next);
     for (const listener of listeners) listener();
   };
-  return { stream, lines, change, ended };
+  return { ...open(), open, lines, change };
 }
 
 /** `resource_names` 3, `error_detail` 6 with a `message` 2. */
@@ -89,4 +97,27 @@ test('a stream that asks for many names is ended', async () => {
   stream.on('data', () => undefined);
   stream.write(request(Array.from({ length: 101 }, (_, i) => `name${i}`)));
   expect((await ended)[0]).toMatchObject({ code: 3, details: 'more than 100 names in one stream' });
+});
+
+test('the names of files leave room for the own certificate of the workload, and for each other as streams end', async () => {
+  const { open, ended } = await lab();
+  ended.catch(() => undefined);
+  const answered = async (names: readonly string[]) => {
+    const { stream } = open();
+    stream.on('error', () => undefined).write(request(names));
+    await once(stream, 'data');
+    return stream;
+  };
+  const files = (stream: number): string[] => Array.from({ length: 100 }, (_, i) => `file-root:/${stream}/${i}`);
+  const full = await Promise.all(Array.from({ length: 10 }, (_, i) => answered(files(i))));
+  const { stream, ended: refused } = open();
+  stream.write(request(['file-root:/one-more']));
+  expect((await refused)[0]).toMatchObject({ code: 3, details: 'more than 1000 names of files' });
+  await answered(['default', 'ROOTCA']);
+  full[0]!.write(request(['default']));
+  await once(full[0]!, 'data');
+  const isOver = once(full[1]!, 'error');
+  full[1]!.cancel();
+  await isOver;
+  await answered(['file-root:/one-more']);
 });

@@ -7,16 +7,30 @@ import { SECRET } from './secrets.ts';
 
 /** Where secrets come from. */
 export interface Secrets {
-  /** Encoded; undefined: not there yet. Throws for a name that means nothing here. */
-  get(name: string): Uint8Array | undefined;
-  /** Calls it whenever one may have changed. */
-  onChange(listener: () => void): () => void;
+  /** The workload's own: no limit concerns these, so that the names of other secrets cannot take their place. */
+  isOwn(name: string): boolean;
+  /** Says when the secret may have changed, until it is closed. Throws for a name that means nothing here. */
+  watch(name: string, onChange: () => void): WatchedSecret;
 }
 
-/** Streams, and names in each. Envoy has one stream for each name. */
-const LIMITS = { streams: 1_000, names: 100 };
-/** Of why a client rejects a secret. It is logged once, until it is another one or secrets have changed. */
+export interface WatchedSecret {
+  /** Undefined: not there yet. Throws if there cannot be one. */
+  readonly current: SecretContent | undefined;
+  close(): void;
+}
+
+export interface SecretContent {
+  /** If they are the same, the secret is. */
+  readonly parts: readonly string[];
+  encode(): Uint8Array;
+}
+
+/** Names in all streams together, and in each. Envoy has one stream for each name. */
+const LIMITS = { names: 1_000, namesInStream: 100 };
+/** Of why a client rejects a secret, or cannot have one. */
 const LONGEST_REASON = 500;
+/** Reasons that are remembered, to log each once. */
+const REASONS = 100;
 
 const SERVICE = '/envoy.service.secret.v3.SecretDiscoveryService/';
 
@@ -24,50 +38,56 @@ type Call = ServerDuplexStream<Buffer, Buffer>;
 
 /** Serves secrets to the Envoy beside this process, in state of the world and in differences. */
 export function secretService(secrets: Secrets, log: AgentLog): Parameters<Server['addService']> {
-  let streams = 0;
-  let said = '';
-  secrets.onChange(() => (said = ''));
-  const reject = (error: string): void => {
-    const reason = error.slice(0, LONGEST_REASON).toWellFormed();
-    if (reason !== said) log.warn('Envoy rejects its certificate', { reason });
-    said = reason;
-  };
+  let watched = 0;
+  const rejected = new Warnings('Envoy rejects its certificate', log);
+  const missing = new Warnings('Envoy cannot have a secret', log);
   const serve = (call: Call, read: typeof readRequest, write: typeof writeResponse): void => {
-    if (streams >= LIMITS.streams) return void call.emit('error', grpcStatus(8, 'too many streams'));
-    streams++;
-    const names = new Set<string>();
-    const sent = new Map<string, Uint8Array>();
+    const names = new Map<string, { readonly secret: WatchedSecret; sent: readonly string[] | undefined }>();
+    let named = 0;
     let version = 0;
     const answer = (): void => {
-      const resources: (readonly [string, Uint8Array])[] = [];
-      for (const name of names) {
-        const value = secrets.get(name);
+      const found = [...names].flatMap(([name, one]) => {
+        const content = one.secret.current;
         // An empty answer would be taken for one: Envoy waits until there is something to say.
-        if (value !== undefined) resources.push([name, value]);
-      }
-      if (resources.every(([name, value]) => equal(sent.get(name), value))) return;
-      for (const [name, value] of resources) sent.set(name, value);
+        return content === undefined ? [] : [{ name, one, content, isNew: !sameParts(one.sent, content.parts) }];
+      });
+      if (!found.some(({ isNew }) => isNew)) return;
+      for (const { one, content } of found) one.sent = content.parts;
+      const resources = found.map(({ name, content }) => [name, content.encode()] as const);
       call.write(write({ typeUrl: SECRET, version: `${++version}`, resources }));
     };
-    const change = (): void => guarded(call, answer);
-    const stop = secrets.onChange(change);
-    call.on('data', (message: Buffer) =>
-      guarded(call, () => {
-        const request = read(message);
-        if (request.error !== undefined) reject(request.error);
-        for (const name of request.names) names.add(name);
-        if (names.size > LIMITS.names) throw new Error(`more than ${LIMITS.names} names in one stream`);
-        answer();
-      }),
-    );
+    const change = (): void => {
+      rejected.forget();
+      guarded(call, missing, answer);
+    };
+    const add = (name: string): void => {
+      if (names.has(name)) return;
+      const isOwn = secrets.isOwn(name);
+      if (!isOwn && named >= LIMITS.namesInStream)
+        throw new Error(`more than ${LIMITS.namesInStream} names in one stream`);
+      if (!isOwn && watched >= LIMITS.names) throw new Error(`more than ${LIMITS.names} names of files`);
+      names.set(name, { secret: secrets.watch(name, change), sent: undefined });
+      if (isOwn) return;
+      named++;
+      watched++;
+    };
     let ended = false;
     const end = (): void => {
       if (ended) return;
       ended = true;
-      streams--;
-      stop();
+      watched -= named;
+      for (const { secret } of names.values()) secret.close();
       call.end();
     };
+    call.on('data', (message: Buffer) =>
+      guarded(call, missing, () => {
+        if (ended) return;
+        const request = read(message);
+        if (request.error !== undefined) rejected.say(request.error);
+        request.names.forEach(add);
+        answer();
+      }),
+    );
     call.on('end', end).on('cancelled', end).on('error', end);
   };
   return [
@@ -81,13 +101,42 @@ export function secretService(secrets: Secrets, log: AgentLog): Parameters<Serve
 
 const method = (name: string) => ({ ...streamOfBytes, path: `${SERVICE}${name}` });
 
-const equal = (a: Uint8Array | undefined, b: Uint8Array): boolean => a !== undefined && Buffer.compare(a, b) === 0;
+function sameParts(a: readonly string[] | undefined, b: readonly string[]): boolean {
+  return a !== undefined && a.length === b.length && a.every((part, i) => part === b[i]);
+}
 
-/** What goes wrong ends this stream, and says so to the client. */
-function guarded(call: Call, fn: () => void): void {
+/** What goes wrong ends this stream, and says so to the client, which will try again. */
+function guarded(call: Call, warnings: Warnings, fn: () => void): void {
   try {
     fn();
   } catch (error) {
-    call.emit('error', grpcStatus(3, error instanceof Error ? error.message : String(error)));
+    const reason = error instanceof Error ? error.message : String(error);
+    warnings.say(reason);
+    call.emit('error', grpcStatus(3, reason));
+  }
+}
+
+/** Logs each reason once. */
+class Warnings {
+  readonly #said = new Set<string>();
+  readonly #message: string;
+  readonly #log: AgentLog;
+
+  constructor(message: string, log: AgentLog) {
+    this.#message = message;
+    this.#log = log;
+  }
+
+  say(text: string): void {
+    const reason = text.slice(0, LONGEST_REASON).toWellFormed();
+    if (this.#said.has(reason)) return;
+    if (this.#said.size >= REASONS) this.forget();
+    this.#said.add(reason);
+    this.#log.warn(this.#message, { reason });
+  }
+
+  /** Says all of them again. */
+  forget(): void {
+    this.#said.clear();
   }
 }

@@ -7,7 +7,8 @@ import { selfSigned } from '../../identity/self-signed.ts';
 import { readMaterial } from '../../identity/signing-material.ts';
 import { createAgentLog } from '../log.ts';
 import { newKey } from './key.ts';
-import { type Certificate, WorkloadCertificate } from './workload-certificate.ts';
+import type { Certificate } from './verdict.ts';
+import { WorkloadCertificate } from './workload-certificate.ts';
 
 const IDENTITY = 'spiffe://cluster.local/ns/shop/sa/reviews';
 const HOUR = 3_600_000;
@@ -149,6 +150,64 @@ test('a saved certificate is used while it is good', async () => {
   const { key } = await newKey(IDENTITY);
   broken.certificate.resume({ ...saved[0]!, key });
   expect(broken.certificate.current).toBe(undefined);
+});
+
+test.each([
+  ['roots', 'the root certificates cannot be read'],
+  ['chain', 'the certificate chain cannot be read'],
+  ['key', 'the certificate is for another key'],
+] as const)(
+  'of a saved certificate whose %s are cut off nothing is used, and a new one is requested',
+  async (part, reason) => {
+    const first = start();
+    void first.certificate.keep();
+    await first.certificate.first();
+    const [saved] = first.saved;
+    for (const length of [0, 1, 40, saved![part].length - 30]) {
+      const again = start();
+      again.certificate.resume({ ...saved!, [part]: saved![part].slice(0, length) });
+      expect(again.certificate.current).toBe(undefined);
+      expect(again.lines.join()).toContain(reason);
+      void again.certificate.keep();
+      await again.certificate.first();
+      expect(again.requests()).toBe(1);
+      // The roots of the mesh come from the control plane meanwhile.
+      await again.certificate.trust([roots]);
+      expect(again.certificate.roots).toBe(roots);
+    }
+  },
+);
+
+test('what cannot be read of an answer is not used, and requested again', async () => {
+  const answers = [
+    (chain: readonly string[]) => chain.with(-1, 'nothing'),
+    (chain: readonly string[]) => chain.with(0, chain[0]!.slice(0, 100)),
+  ];
+  for (const spoil of answers) {
+    let spoilt = true;
+    const { certificate, clock, requests } = start({
+      sign: async (csr, date) => (spoilt ? spoil(await signed(csr, date)) : signed(csr, date)),
+    });
+    void certificate.keep();
+    await expect.poll(() => certificate.problem).toMatch(/cannot be read$/);
+    expect(certificate.roots).toBe('');
+    spoilt = false;
+    clock.skip(1_000);
+    await certificate.first();
+    expect(requests()).toBe(2);
+  }
+});
+
+test('a trust bundle that cannot be read is rejected, and the one before stays', async () => {
+  const { certificate, requests } = start();
+  void certificate.keep();
+  await certificate.first();
+  const { 'root-cert.pem': another } = await selfSigned('cluster.local', new Date());
+  await certificate.trust([roots, another]);
+  const before = certificate.roots;
+  for (const broken of [another.slice(0, 200), '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'])
+    await expect(certificate.trust([roots, broken])).rejects.toThrow('the trust bundle is not used');
+  expect([certificate.roots, requests()]).toEqual([before, 2]);
 });
 
 test('roots that come into force beside the old one are trusted at once, and a certificate is requested that has them', async () => {

@@ -1,18 +1,9 @@
-import { X509Certificate, createPrivateKey } from 'node:crypto';
 import { type Clock, sleep } from '../../clock.ts';
 import { mergeRoots } from '../../identity/roots.ts';
 import { Backoff } from '../../backoff.ts';
 import type { AgentLog } from '../log.ts';
 import { newKey } from './key.ts';
-
-/** PEM. */
-export interface Certificate {
-  /** The certificate and its intermediates. */
-  readonly chain: string;
-  readonly key: string;
-  /** Those that came with it. */
-  readonly roots: string;
-}
+import { type Certificate, lifeOf, problemOf, rootsProblem } from './verdict.ts';
 
 export interface WorkloadCertificateOptions {
   /** SPIFFE ID. */
@@ -84,18 +75,24 @@ export class WorkloadCertificate {
 
   /** Uses one that was saved, if it is still good. */
   resume(saved: Certificate): void {
-    const left = lifeOf(saved, this.#options.identity, this.#options.clock.date());
-    // A process that was killed while it wrote them may have left the key of one and the chain of another.
-    if (left === undefined || !isPair(saved)) return;
-    this.#options.log.info('Using the certificate from before the restart', { expires: left.expires });
+    const { identity, clock, log } = this.#options;
+    // A process or machine that ended while they were written may have left the key of one and the chain of another, or
+    // half of a file.
+    const problem = problemOf(saved, identity, clock.date());
+    if (problem !== undefined)
+      return log.info('Not using the certificate from before the restart', { reason: problem });
+    log.info('Using the certificate from before the restart', { expires: this.#life(saved)?.expires });
     this.#use(saved);
   }
 
   /**
    * Trusts these roots besides those of the certificate, and replaces it where they are new: another root may have come
-   * into force. Settles once there is a certificate from after that, or the signal has fired.
+   * into force. Settles once there is a certificate from after that, or the signal has fired. Rejects, and changes nothing,
+   * if they cannot be read.
    */
   async trust(roots: readonly string[]): Promise<void> {
+    const problem = roots.map(rootsProblem).find((each) => each !== undefined);
+    if (problem !== undefined) throw new Error(`the trust bundle is not used: ${problem}`);
     const before = this.roots;
     this.#trusted = roots;
     if (!sameRoots(before, this.roots)) {
@@ -131,11 +128,12 @@ export class WorkloadCertificate {
     const backoff = { waiting: new Backoff({ ...WAITING!, random }), renewing: new Backoff({ ...RENEWING!, random }) };
     let said = '';
     while (!signal.aborted) {
-      await this.#sleep(this.#dueIn());
-      if (signal.aborted) return;
-      // Something else may have renewed it, or the clock may have been set.
-      if (this.#dueIn() > 0) continue;
+      // Whatever goes wrong, it goes on: without it, the certificate would expire.
       try {
+        await this.#sleep(this.#dueIn());
+        if (signal.aborted) return;
+        // Something else may have renewed it, or the clock may have been set.
+        if (this.#dueIn() > 0) continue;
         await this.#renew();
         backoff.waiting.reset();
         backoff.renewing.reset();
@@ -162,10 +160,10 @@ export class WorkloadCertificate {
     return Math.max(0, Math.max(life.renew, earliest) - this.#options.clock.date().getTime());
   }
 
-  #life() {
+  #life(of = this.#current) {
     const { identity, clock, renewAfter } = this.#options;
     const part = renewAfter + (this.#jitter - 0.5) * SPREAD;
-    return this.#current && lifeOf(this.#current, identity, clock.date(), { part, received: this.#received });
+    return of && lifeOf(of, identity, clock.date(), { part, received: this.#received });
   }
 
   #jitter = 0.5;
@@ -183,12 +181,12 @@ export class WorkloadCertificate {
     const signed = await sign(csr);
     const certificate = { chain: signed.slice(0, -1).join(''), key, roots: signed.at(-1)! };
     const received = clock.date();
-    const life = lifeOf(certificate, identity, received);
-    if (life === undefined) throw new Error(problemOf(certificate, identity, received));
+    const problem = problemOf(certificate, identity, received);
+    if (problem !== undefined) throw new Error(problem);
     if (trusted === this.#trusted) this.#isOutdated = false;
     this.#use(certificate, received);
     save(certificate);
-    log.info('Certificate received', { identity, expires: life.expires });
+    log.info('Certificate received', { identity, expires: this.#life()?.expires });
   }
 
   #use(certificate: Certificate, received?: Date): void {
@@ -208,61 +206,11 @@ export class WorkloadCertificate {
   }
 }
 
-interface Life {
-  readonly expires: string;
-  /** When it is due to be renewed, as milliseconds since 1970. */
-  readonly renew: number;
-}
-
-/**
- * Undefined unless it is good now.
- * @param due the part of its life, since it was received, after which it is renewed.
- */
-function lifeOf(
-  { chain }: Certificate,
-  identity: string,
-  now: Date,
-  due: { readonly part: number; readonly received?: Date | undefined } = { part: 0.5 },
-): Life | undefined {
-  const leaf = parse(chain);
-  if (leaf === undefined || !names(leaf).includes(`URI:${identity}`)) return undefined;
-  const [from, to] = [leaf.validFromDate.getTime(), leaf.validToDate.getTime()];
-  if (now.getTime() < from || now.getTime() >= to) return undefined;
-  const since = Math.min(Math.max(from, due.received?.getTime() ?? from), to);
-  return { expires: leaf.validToDate.toISOString(), renew: since + (to - since) * due.part };
-}
-
-function problemOf({ chain }: Certificate, identity: string, now: Date): string {
-  const leaf = parse(chain);
-  if (leaf === undefined) return 'the answer of the control plane is not a certificate';
-  if (!names(leaf).includes(`URI:${identity}`))
-    return `the certificate is for ${leaf.subjectAltName ?? 'nobody'} instead of ${identity}; check the trust domain`;
-  return `the certificate is good from ${leaf.validFrom} to ${leaf.validTo}, but the clock of this machine says ${now.toISOString()}`;
-}
-
-function isPair({ chain, key }: Certificate): boolean {
-  try {
-    return new X509Certificate(chain).checkPrivateKey(createPrivateKey(key));
-  } catch {
-    return false;
-  }
-}
-
-function parse(chain: string): X509Certificate | undefined {
-  try {
-    return new X509Certificate(chain);
-  } catch {
-    return undefined;
-  }
-}
-
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return 'details' in error && typeof error.details === 'string' && error.details !== ''
     ? error.details
     : error.message;
 }
-
-const names = (leaf: X509Certificate): readonly string[] => leaf.subjectAltName?.split(', ') ?? [];
 
 const sameRoots = (a: string, b: string): boolean => a.length === b.length && mergeRoots([a, b]).length === a.length;

@@ -32,9 +32,12 @@ export interface EnvoyProcess {
 /** Of the end of its log. Characters. */
 const KEPT = 4_096;
 
+/** What ends the wait for whoever reads the log. */
+const ENDS = ['drain', 'error', 'close'] as const;
+
 /** Its standard output is ours: access logs pass without a detour. */
 export function startEnvoy(settings: AgentSettings, options: EnvoyOptions): EnvoyProcess {
-  const { paths, root } = settings;
+  const [{ paths, root }, { log }] = [settings, options];
   const child = spawn(paths.envoy, argumentsOf(settings, options), {
     cwd: root,
     stdio: ['ignore', 'inherit', 'pipe'],
@@ -42,10 +45,14 @@ export function startEnvoy(settings: AgentSettings, options: EnvoyOptions): Envo
   let last = '';
   child.stderr?.on('data', (chunk: Buffer) => {
     last = (last + chunk.toString()).slice(-KEPT);
-    if (!options.log.write(chunk)) {
-      child.stderr.pause();
-      options.log.once('drain', () => child.stderr.resume());
-    }
+    // Without a reader, Envoy goes on: it would wait for its log, and everybody for it.
+    if (!log.writable || log.write(chunk)) return;
+    child.stderr.pause();
+    const resume = (): void => {
+      for (const event of ENDS) log.off(event, resume);
+      child.stderr.resume();
+    };
+    for (const event of ENDS) log.on(event, resume);
   });
   return {
     pid: child.pid,

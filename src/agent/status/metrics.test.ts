@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createNetServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { type MetricsSources, writeMetrics } from './metrics.ts';
 import { readScrapeTargets } from './scrape-targets.ts';
@@ -16,8 +16,7 @@ async function startSource(type: string, answer: (url: string) => string | undef
   return (server.address() as AddressInfo).port;
 }
 
-async function scrape(envoy: number, apps: readonly number[], query = '') {
-  const failed: string[] = [];
+async function scrape(envoy: number, apps: readonly number[], query = '', failed: string[] = []) {
   const sources: MetricsSources = {
     own: () => 'own 1\n',
     envoy: { host: '127.0.0.1', port: envoy },
@@ -76,6 +75,31 @@ test('several applications are asked at once and written in order, with one end 
   });
 });
 
+test('many applications are scraped without a warning of Node', async () => {
+  const warnings: string[] = [];
+  const warn = ({ message }: Error): void => void warnings.push(message);
+  process.on('warning', warn);
+  onTestFinished(() => void process.off('warning', warn));
+  const source = await startSource('text/plain', () => 'x 1\n');
+  expect(await scrape(source, Array(20).fill(source))).toMatchObject({
+    body: `own 1\n${'x 1\n'.repeat(21)}`,
+    failed: [],
+  });
+  expect(warnings).toEqual([]);
+});
+
+test('an answer that breaks off is counted, and what is written of it is not ended', async () => {
+  const breaks = createNetServer((socket) =>
+    socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nx 1\n')),
+  ).listen(0, '127.0.0.1');
+  onTestFinished(() => void breaks.close());
+  await once(breaks, 'listening');
+  const works = await startSource('text/plain', () => 'x 1\n');
+  const failed: string[] = [];
+  await expect(scrape(works, [works, (breaks.address() as AddressInfo).port], '', failed)).rejects.toThrow();
+  expect(failed).toEqual(['app']);
+});
+
 test('a target is what the annotations say, unless it is a port of the proxy', () => {
   expect(readScrapeTargets('{"scrape":"true","port":"9080","path":"stats"}')).toEqual([{ port: 9080, path: '/stats' }]);
   expect(readScrapeTargets('{"scrape":"true"}')).toEqual([{ port: 80, path: '/metrics' }]);
@@ -89,6 +113,8 @@ test('a target is what the annotations say, unless it is a port of the proxy', (
   ]);
   for (const text of ['', '{}', '{"scrape":"false"}', '{"scrape":"true","port":"15020"}'])
     expect(readScrapeTargets(text)).toEqual([]);
+  // It would scrape itself without end.
+  expect(readScrapeTargets('{"scrape":"true","port":"25020"}', [25_020])).toEqual([]);
   expect(() => readScrapeTargets('[')).toThrow(/ISTIO_PROMETHEUS_ANNOTATIONS/);
   expect(() => readScrapeTargets(JSON.stringify({ scrape: 'true', targets: Array(21).fill({ port: '81' }) }))).toThrow(
     /more than 20/,

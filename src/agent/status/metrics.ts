@@ -1,5 +1,4 @@
 import { type IncomingMessage, type ServerResponse, request } from 'node:http';
-import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type AppAddress, local } from './app-address.ts';
 import type { ScrapeTarget } from './scrape-targets.ts';
@@ -45,24 +44,25 @@ export async function writeMetrics(
   to.writeHead(200, {
     'content-type': (isOne || isOpen ? answered[0]?.headers['content-type'] : undefined) ?? TEXT,
   });
-  to.write(own());
   const sources = [
     ...(ofEnvoy ? [['envoy', ofEnvoy] as const] : []),
     ...answered.map((each) => ['app', each] as const),
   ];
-  for (const [name, source] of sources) {
-    const whole = name === 'envoy' || isOne;
-    await (whole ? pipeline(source, to, { end: false }) : pipeline(source, withoutMark(), to, { end: false })).catch(
-      () => {
+  const body = async function* (): AsyncGenerator<string | Buffer> {
+    yield own();
+    for (const [name, source] of sources)
+      try {
+        yield* name === 'envoy' || isOne ? (source as AsyncIterable<Buffer>) : withoutMark(source);
+      } catch (error) {
         failed(name);
-        to.destroy();
-      },
-    );
-    if (to.destroyed) break;
-  }
+        throw error;
+      }
+    if (isOpen && !isOne) yield MARK;
+  };
+  // Half an answer is not ended: the scraper would take it for a whole one.
+  await pipeline(body, to).catch(() => to.destroy());
   // Whoever was not reached: its connection must not stay.
   for (const [, source] of sources) source.destroy();
-  to.end(isOpen && !isOne ? MARK : undefined);
 }
 
 const MARK = '# EOF\n';
@@ -71,22 +71,17 @@ const isOpenMetrics = ({ headers }: IncomingMessage): boolean =>
   headers['content-type']?.startsWith('application/openmetrics-text') === true;
 
 /** Takes the mark from the end, and has the last line end. */
-function withoutMark(): Transform {
+async function* withoutMark(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let held = '';
-  return new Transform({
-    decodeStrings: false,
-    transform(chunk: Buffer, _, done) {
-      const text = held + chunk.toString('latin1');
-      // As long as a mark can be, with the end of the line before it.
-      const cut = Math.max(0, text.length - MARK.length - 2);
-      held = text.slice(cut);
-      done(null, Buffer.from(text.slice(0, cut), 'latin1'));
-    },
-    flush(done) {
-      const rest = held.replace(/(^|\n)# EOF\r?\n?$/, '$1');
-      done(null, Buffer.from(rest === '' || rest.endsWith('\n') ? rest : `${rest}\n`, 'latin1'));
-    },
-  });
+  for await (const chunk of source) {
+    const text = held + chunk.toString('latin1');
+    // As long as a mark can be, with the end of the line before it.
+    const cut = Math.max(0, text.length - MARK.length - 2);
+    held = text.slice(cut);
+    yield Buffer.from(text.slice(0, cut), 'latin1');
+  }
+  const rest = held.replace(/(^|\n)# EOF\r?\n?$/, '$1');
+  yield Buffer.from(rest === '' || rest.endsWith('\n') ? rest : `${rest}\n`, 'latin1');
 }
 
 function open(options: {

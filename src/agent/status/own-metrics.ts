@@ -2,14 +2,19 @@
 export interface OwnFigures {
   readonly connected: boolean;
   readonly hasCertificate: boolean;
+  /** Errors that nothing handled: bugs. */
+  readonly unexpectedErrors: number;
   readonly failedScrapes: Readonly<Record<'envoy' | 'app', number>>;
 }
 
 /** In the text format. */
-export function ownMetrics({ connected, hasCertificate, failedScrapes }: OwnFigures): string {
+export function ownMetrics({ connected, hasCertificate, unexpectedErrors, failedScrapes }: OwnFigures): string {
   return [
     ...metric('connected', 'gauge', 'Whether the control plane answers.', { '': Number(connected) }),
     ...metric('has_certificate', 'gauge', 'Whether there is a good certificate.', { '': Number(hasCertificate) }),
+    ...metric('unexpected_errors_total', 'counter', 'Errors in the agent that nothing handled; please report them.', {
+      '': unexpectedErrors,
+    }),
     ...metric('scrape_failures_total', 'counter', 'Scrapes that failed.', {
       '{type="envoy"}': failedScrapes.envoy,
       '{type="application"}': failedScrapes.app,

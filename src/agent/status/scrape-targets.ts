@@ -15,8 +15,11 @@ const MOST = 20;
 
 const NAME = 'ISTIO_PROMETHEUS_ANNOTATIONS';
 
-/** The value of `ISTIO_PROMETHEUS_ANNOTATIONS`: JSON. Empty: the application has none. Throws {@link AgentConfigError}. */
-export function readScrapeTargets(text: string): readonly ScrapeTarget[] {
+/**
+ * The value of `ISTIO_PROMETHEUS_ANNOTATIONS`: JSON. Empty: the application has none. Throws {@link AgentConfigError}.
+ * @param own ports of this agent and its Envoy.
+ */
+export function readScrapeTargets(text: string, own: readonly number[] = []): readonly ScrapeTarget[] {
   if (text.trim() === '') return [];
   let value: unknown;
   try {
@@ -30,7 +33,7 @@ export function readScrapeTargets(text: string): readonly ScrapeTarget[] {
   if (several.length > MOST) throw new AgentConfigError(`${NAME} has more than ${MOST} targets`);
   return (several.length > 0 ? several.filter(isObject) : [value]).flatMap((each) => {
     const port = Number(each['port'] ?? '') || 80;
-    if (port > 65_535 || RESERVED.includes(port)) return [];
+    if (port > 65_535 || [...RESERVED, ...own].includes(port)) return [];
     const path = typeof each['path'] === 'string' && each['path'] !== '' ? each['path'] : '/metrics';
     return [{ port, path: path.startsWith('/') ? path : `/${path}` }];
   });

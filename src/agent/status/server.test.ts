@@ -19,19 +19,23 @@ async function startStatus() {
   await once(app, 'listening');
   const { port: appPort } = app.address() as AddressInfo;
   const here = { host: '127.0.0.1', from: undefined };
+  const ends = { quits: 0 };
+  const envoy = createServer((request, response) => void response.end(`asked ${request.url}`)).listen(0, '127.0.0.1');
+  await once(envoy, 'listening');
+  const metrics = { host: '127.0.0.1', port: (envoy.address() as AddressInfo).port };
   const server = await serveStatus(0, {
     notReady: () => Promise.resolve(undefined),
     probes: readAppProbes(
       JSON.stringify({ '/app-health/a/livez': { httpGet: { port: appPort, path: '/' }, timeoutSeconds: 3_000 } }),
     ),
     app: here,
-    metrics: { own: () => '', envoy: undefined, app: here, targets: [], failed: () => {} },
+    metrics: { own: () => '', envoy: metrics, app: here, targets: [], failed: () => {} },
     status: () => ({}),
     drain: () => Promise.resolve(),
-    quit: () => {},
+    quit: () => void ends.quits++,
   });
   onTestFinished(() => {
-    for (const each of [app, server]) {
+    for (const each of [app, envoy, server]) {
       each.close();
       each.closeAllConnections();
     }
@@ -40,6 +44,12 @@ async function startStatus() {
   return {
     app,
     asked,
+    ends,
+    async ask(line: string, localAddress = '127.0.0.1'): Promise<string> {
+      const socket = connect({ port, host: '127.0.0.1', localAddress });
+      socket.write(`${line} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`);
+      return text(socket);
+    },
     async open(): Promise<Socket> {
       const socket = connect(port, '127.0.0.1').on('error', () => {});
       await once(socket, 'connect');
@@ -70,4 +80,28 @@ test('one connection makes one request to the application, however many it has i
   }
   expect(answers).toMatch(/^HTTP\/1.1 200 [^]*alive/);
   expect(asked).toHaveLength(1);
+});
+
+test('only who is in this Pod ends it, not who comes through its Envoy, however the path is spelled', async () => {
+  const { ask, ends } = await startStatus();
+  for (const path of ['/quitquitquit', '/drain'])
+    expect(await ask(`POST ${path}`, '127.0.0.6')).toMatch(/^HTTP\/1.1 403 /);
+  for (const path of [
+    '//quitquitquit',
+    '/stats/prometheus/../../quitquitquit',
+    '/%71uitquitquit',
+    '/quitquitquit/',
+    '/x?/quitquitquit',
+  ])
+    expect(await ask(`POST ${path}`)).toMatch(/^HTTP\/1.1 404 /);
+  expect(await ask('GET /quitquitquit')).toMatch(/^HTTP\/1.1 405 /);
+  expect(ends.quits).toBe(0);
+  expect(await ask('POST /quitquitquit')).toMatch(/^HTTP\/1.1 200 /);
+  expect(ends.quits).toBe(1);
+});
+
+test('a query goes on to Envoy as it is', async () => {
+  const { ask } = await startStatus();
+  const query = '?usedonly&filter=a?b&c=/../x';
+  expect(await ask(`GET /stats/prometheus${query}`)).toContain(`asked /stats/prometheus${query}`);
 });

@@ -47,7 +47,9 @@ export async function serveStatus(port: number, sources: StatusSources): Promise
 
 async function answer(request: IncomingMessage, response: ServerResponse, sources: StatusSources): Promise<void> {
   request.resume();
-  const [path = '/', query] = (request.url ?? '/').split('?', 2);
+  const { url = '/' } = request;
+  const at = url.indexOf('?');
+  const [path, query] = at < 0 ? [url, ''] : [url.slice(0, at), url.slice(at)];
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   const probe = sources.probes.get(path);
@@ -63,7 +65,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, source
     }
     case '/stats/prometheus':
     case '/metrics':
-      return writeMetrics(sources.metrics, query === undefined ? '' : `?${query}`, request, response, gone.signal);
+      return writeMetrics(sources.metrics, query, request, response, gone.signal);
     case '/status':
       return send(response, 200, `${JSON.stringify(sources.status(), undefined, 2)}\n`, 'application/json');
     case '/drain':
@@ -82,10 +84,10 @@ async function answer(request: IncomingMessage, response: ServerResponse, source
   }
 }
 
-/** Only who is in this Pod may end it. */
+/** Only who is in this Pod may end it. What Envoy passes on from outside comes from 127.0.0.6. */
 function refusalOf({ method, socket }: IncomingMessage): readonly [status: number, body: string] | undefined {
   const address = (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
-  if (address !== '::1' && !address.startsWith('127.')) return [403, 'only from this Pod\n'];
+  if (address !== '::1' && address !== '127.0.0.1') return [403, 'only from this Pod\n'];
   return method === 'POST' ? undefined : [405, 'only POST\n'];
 }
 

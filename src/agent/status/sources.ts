@@ -14,6 +14,8 @@ export interface Life {
   phase: 'waiting' | 'running' | 'draining';
   /** Whoever ends the Pod had it drained, and has waited for that. */
   isDrained: boolean;
+  /** Errors that nothing handled. */
+  unexpectedErrors: number;
 }
 
 /** What the status port says, and whom it asks. Throws an `AgentConfigError` for what the injector should have written. */
@@ -42,6 +44,7 @@ export function statusSources(
         ownMetrics({
           connected: relay.connected,
           hasCertificate: certificate.problem === undefined,
+          unexpectedErrors: life.unexpectedErrors,
           failedScrapes,
         }),
       envoy:
@@ -49,7 +52,14 @@ export function statusSources(
           ? undefined
           : { host: loopback, port: ports.metrics },
       app,
-      targets: type === 'sidecar' ? readScrapeTargets(env['ISTIO_PROMETHEUS_ANNOTATIONS'] ?? '') : [],
+      targets:
+        type === 'sidecar'
+          ? readScrapeTargets(env['ISTIO_PROMETHEUS_ANNOTATIONS'] ?? '', [
+              proxy.statusPort,
+              proxy.adminPort,
+              ...Object.values(ports),
+            ])
+          : [],
       failed: (source) => void failedScrapes[source]++,
     },
     status: () => ({

@@ -13,7 +13,7 @@ export interface ControlPlaneOptions {
     /** The client certificate, PEM. */
     readonly certificate: () => { readonly chain: string; readonly key: string } | undefined;
   };
-  /** Undefined: there is none. */
+  /** Sent only with TLS. Undefined: there is none. */
   readonly token: () => string | undefined;
   /** Sent with each call: `clusterid`, and what the user adds. */
   readonly headers: Readonly<Record<string, string>>;
@@ -45,9 +45,10 @@ const channelOptions: ClientOptions = {
 export function dial({ address, name, tls, token, headers }: ControlPlaneOptions): Dialed {
   const metadata = new Metadata();
   for (const [key, value] of Object.entries(headers)) metadata.set(key.toLowerCase(), value);
+  // Whoever reads a token on the way has it, and with it the workload's identity.
+  if (tls === undefined) return { client: new Client(address, credentials.createInsecure(), channelOptions), metadata };
   const bearer = token();
   if (bearer !== undefined) metadata.set('authorization', `Bearer ${bearer}`);
-  if (tls === undefined) return { client: new Client(address, credentials.createInsecure(), channelOptions), metadata };
   const [roots, certificate] = [tls.roots(), tls.certificate()];
   if (bearer === undefined && certificate === undefined)
     throw new NotDialed('there is neither a token nor a certificate to prove who this workload is');

@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -102,10 +103,26 @@ test('only its owner can read it', async () => {
 });
 
 test('a configuration that is too large is not kept, and that is said', () => {
-  const { give, last, lines } = start();
+  const { give, last, lines, file } = start();
+  // What was saved cannot be removed.
+  mkdirSync(file);
   for (let i = 0; i < 10; i++) give(CDS, { [`c${i}`]: 'x'.repeat(1024 * 1024) });
   expect(last.isTooLarge).toBe(true);
   expect(lines.filter((line) => line.includes('too large'))).toHaveLength(1);
+});
+
+test('responses that Envoy does not answer are not kept without end', () => {
+  const { last } = start();
+  const message = (nonce: number) =>
+    writeDeltaResponse({ typeUrl: CDS, version: `${nonce}`, resources: [['a', Buffer.alloc(1024 * 1024)]] });
+  for (let nonce = 0; nonce < 15; nonce++) last.sent(CDS, `${nonce}`, message(nonce));
+  // The same once more takes the place of the first.
+  last.sent(CDS, '0', message(0));
+  last.restart();
+  for (let nonce = 0; nonce < 15; nonce++) last.sent(CDS, `${nonce}`, message(nonce));
+  expect(last.isTooLarge).toBe(false);
+  for (let nonce = 15; nonce < 18; nonce++) last.sent(CDS, `${nonce}`, message(nonce));
+  expect(last.isTooLarge).toBe(true);
 });
 
 test('a file that cannot be read is as if it were not there', () => {
@@ -115,4 +132,8 @@ test('a file that cannot be read is as if it were not there', () => {
     writeFileSync(file, content);
     expect(last.load()).toBe(undefined);
   }
+  // Nobody writes into a pipe, and a file may have no end.
+  rmSync(file);
+  execFileSync('mkfifo', [file]);
+  expect(last.load()).toBe(undefined);
 });

@@ -1,10 +1,11 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import protobuf from 'protobufjs/minimal.js';
 import type { Clock } from '../../clock.ts';
 import { HOST } from '../../model/named-host.ts';
 import type { AgentLog } from '../log.ts';
+import { removeFile } from '../machine.ts';
 import { type RawResponse, eachField, readDeltaRequest, readRawResponse, writeRawResponse } from './messages.ts';
 
 /** What a start needs. Not secrets: keys are not written down. */
@@ -23,8 +24,8 @@ const CLUSTER = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
 
 /** Bytes of resources. A larger configuration is not kept: each Pod would pay for it with its memory. */
 const LIMIT = 8 * 1024 * 1024;
-/** Responses without an answer; a well-behaved control plane waits with the next of a type. */
-const MOST_PENDING = 1_000;
+/** Responses without an answer, and their bytes; a well-behaved control plane waits with the next of a type. */
+const MOST_PENDING = { responses: 1_000, bytes: 2 * LIMIT };
 /** Milliseconds from a change until it is on disk: for the first, and between any two. */
 const [SOON, SELDOM] = [2_000, 30_000];
 
@@ -45,7 +46,8 @@ export class LastConfig {
   readonly #options: LastConfigOptions;
   readonly #held = new Map<string, Resources>();
   /** Responses that Envoy has yet to answer, by nonce. */
-  readonly #pending = new Map<string, RawResponse>();
+  readonly #pending = new Map<string, { readonly response: RawResponse; readonly bytes: number }>();
+  #pendingBytes = 0;
   #bytes = 0;
   #tooLarge = false;
   #cancelSave: (() => void) | undefined;
@@ -70,19 +72,26 @@ export class LastConfig {
   sent(typeUrl: string, nonce: string, message: Uint8Array): void {
     if (this.#tooLarge || !TYPES.has(typeUrl)) return;
     if (message.length > LIMIT) return this.#giveUp();
-    this.#pending.set(nonce, readRawResponse(message));
+    this.#takePending(nonce);
+    this.#pending.set(nonce, { response: readRawResponse(message), bytes: message.length });
+    this.#pendingBytes += message.length;
     // An Envoy that answers nothing, or a control plane that does not wait for it.
-    if (this.#pending.size > MOST_PENDING) this.#giveUp();
+    if (this.#pending.size > MOST_PENDING.responses || this.#pendingBytes > MOST_PENDING.bytes) this.#giveUp();
   }
 
   /** A request of Envoy. */
   received(message: Uint8Array): void {
     if (this.#pending.size === 0) return;
     const { nonce, error } = readDeltaRequest(message);
-    const response = this.#pending.get(nonce);
-    if (response === undefined) return;
+    const response = this.#takePending(nonce);
+    if (response !== undefined && error === undefined) this.#apply(response);
+  }
+
+  #takePending(nonce: string): RawResponse | undefined {
+    const found = this.#pending.get(nonce);
     this.#pending.delete(nonce);
-    if (error === undefined) this.#apply(response);
+    this.#pendingBytes -= found?.bytes ?? 0;
+    return found?.response;
   }
 
   /** A response that the agent itself has accepted. */
@@ -93,13 +102,18 @@ export class LastConfig {
   /** Another stream: what the last one owed an answer will not be answered. */
   restart(): void {
     this.#pending.clear();
+    this.#pendingBytes = 0;
   }
 
   /** What was saved, and when; undefined: nothing that can be read. */
   load():
     { readonly saved: Date; readonly resources: ReadonlyMap<string, ReadonlyMap<string, Uint8Array>> } | undefined {
     try {
-      const [bytes, { mtime: saved }] = [readFileSync(this.#options.file), statSync(this.#options.file)];
+      const { file } = this.#options;
+      const found = statSync(file);
+      // Containers of the application may write into the directory, too. What is around the resources is less than they.
+      if (!found.isFile() || found.size === 0 || found.size > 2 * LIMIT) return undefined;
+      const [bytes, saved] = [readFileSync(file), found.mtime];
       const resources = new Map<string, ReadonlyMap<string, Uint8Array>>();
       eachField(bytes, (field, reader) => {
         if (field !== 1) return false;
@@ -131,11 +145,11 @@ export class LastConfig {
 
   #giveUp(): void {
     this.#tooLarge = true;
-    this.#pending.clear();
+    this.restart();
     for (const of of this.#held.values()) of.clear();
     const { file, log } = this.#options;
     // What a former one has left would be older with each change.
-    rmSync(file, { force: true });
+    removeFile(file);
     log.warn('The configuration is too large to be kept for a restart without the control plane', { limit: LIMIT });
   }
 
@@ -148,11 +162,11 @@ export class LastConfig {
     const { file, log } = this.#options;
     try {
       mkdirSync(dirname(file), { recursive: true });
-      await writeFile(`${file}.new`, writer.finish(), { mode: 0o600 });
+      await writeFile(`${file}.new`, writer.finish(), { mode: 0o600, flush: true });
       renameSync(`${file}.new`, file);
       [this.#saved, this.#said] = [true, ''];
     } catch (error) {
-      rmSync(`${file}.new`, { force: true });
+      removeFile(`${file}.new`);
       const reason = String(error);
       if (reason !== this.#said) log.warn('The configuration is not saved for a restart', { file, reason });
       this.#said = reason;

@@ -24,10 +24,10 @@ export const types = {
   corsPolicy: 'envoy.extensions.filters.http.cors.v3.CorsPolicy',
   rbac: 'envoy.extensions.filters.http.rbac.v3.RBAC',
   networkRbac: 'envoy.extensions.filters.network.rbac.v3.RBAC',
-  uriTemplate: 'envoy.extensions.path.match.uri_template.v3.UriTemplateMatchConfig',
   extAuthz: 'envoy.extensions.filters.http.ext_authz.v3.ExtAuthz',
   networkExtAuthz: 'envoy.extensions.filters.network.ext_authz.v3.ExtAuthz',
   jwtAuthn: 'envoy.extensions.filters.http.jwt_authn.v3.JwtAuthentication',
+  headerMutation: 'envoy.extensions.filters.http.header_mutation.v3.HeaderMutation',
   grpcStats: 'envoy.extensions.filters.http.grpc_stats.v3.FilterConfig',
 
   tlsInspector: 'envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector',

@@ -17,6 +17,7 @@ import { types } from '../encode/proto-types.ts';
 import { endpointOf } from '../testing/clusters.ts';
 import { port, protos, serviceOf } from '../testing/listeners.ts';
 import { struct } from '../encode/values.ts';
+import { runs } from '../../testing/runs.ts';
 
 interface Given {
   readonly endpoints: readonly Endpoint[];
@@ -123,7 +124,7 @@ describe('the bytes', () => {
         const bytes = bytesOf({ endpoints: all, more: { mtls: mtls ? 'auto' : 'never' } });
         expect(Buffer.compare(bytes, protos.encode(types.endpoint, expected))).toBe(0);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 

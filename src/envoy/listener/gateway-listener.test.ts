@@ -65,6 +65,7 @@ function build(servers: readonly object[], specs: readonly object[] = [], option
     traits,
     namespace: 'edge',
     rootNamespace: 'istio-system',
+    crossNamespaceFiles: false,
     credential: () => ({ problem: 'There is none' }),
   });
   const settings = { ...defaultSettings, ...options.settings };

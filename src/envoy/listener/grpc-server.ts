@@ -35,7 +35,7 @@ export function grpcServerChain({ port, isMutualTls, authorization }: GrpcServer
 
 /** gRPC accepts a name only once. */
 function filtersOf(step: AuthorizationStep, index: number): readonly HttpFilter[] {
-  return authorizationFilters([step], { agent: false, family: 'grpc' }).map((filter) => ({
+  return authorizationFilters([step], { agent: false }).map((filter) => ({
     ...filter,
     name: `${filter.name}.${step.action}.${index}`,
   }));

@@ -2,7 +2,7 @@ import type { InboundService, InboundTarget } from '../../model/inbound.ts';
 import type { ServerTls } from '../../model/gateway.ts';
 import type { ListenerSettings } from '../../model/mesh-config.ts';
 import type { MtlsMode, PeerModes } from '../../model/peer-authentication.ts';
-import { type Protocol, inboundCluster, isHttp2 } from '../../model/service.ts';
+import { type Protocol, inboundCluster, isHttp2, protocolClass } from '../../model/service.ts';
 import { networkFilter } from './filters.ts';
 import { inboundPassthroughCluster } from '../../model/cluster-names.ts';
 import type { Filter, FilterChain, RouteConfiguration, TransportSocket } from '../gen/types.gen.ts';
@@ -119,8 +119,12 @@ export function passthroughChains(served: ReadonlySet<number>, context: InboundC
 
 function chainsOf(port: InboundPort, mode: MtlsMode, context: InboundContext): FilterChain[] {
   const ownTls = mode === 'DISABLE' ? port.tls : undefined;
-  const matches =
+  const possible =
     ownTls === undefined ? inboundMatches(port.protocol, mode, context.traits.agent) : [ingressTlsMatch(port.protocol)];
+  const isDetected = protocolClass(port.protocol) === 'sniffed';
+  // Without a chain, Envoy closes the connection.
+  const matches =
+    isDetected && context.security.httpOnly ? possible.filter(({ serves }) => serves === 'http') : possible;
   const filters: Partial<Record<InboundMatch['serves'], Filter[]>> = {};
   const socket = matches.some(({ terminates }) => terminates)
     ? ownTls === undefined

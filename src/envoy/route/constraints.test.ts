@@ -4,6 +4,7 @@ import { createRules } from '../../../test/protos/validate-rules.ts';
 import { reconcileVirtualService } from '../../reconcilers/virtual-service/virtual-service.ts';
 import { types } from '../encode/proto-types.ts';
 import { protos, translateModel } from '../testing/translate.ts';
+import { runs } from '../../testing/runs.ts';
 
 const check = createRules();
 
@@ -106,7 +107,7 @@ test('whatever is accepted keeps to the constraints of Envoy', () => {
       const virtualHost = { name: 'x', domains: ['*'], routes: translated };
       expect(check(types.virtualHost, protos.encode(types.virtualHost, virtualHost))).toEqual([]);
     }),
-    { numRuns: 3000 },
+    { numRuns: runs(3000) },
   );
-  expect(accepted).toBeGreaterThan(300);
+  expect(accepted).toBeGreaterThan(runs(300));
 });

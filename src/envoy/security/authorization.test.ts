@@ -10,6 +10,7 @@ const object = { source: 's', group: 'g', kind: 'AuthorizationPolicy', namespace
 const rule = (name: string): NamedRule => ({
   name,
   source: { object, field: '' },
+  isWide: false,
   permissions: [[]],
   principals: [[]],
 });

@@ -16,6 +16,8 @@ export interface SecurityFilters {
     readonly authorization: readonly HttpFilter[];
   };
   readonly network: readonly Filter[];
+  /** Where the protocol is detected, what is not recognized as HTTP is refused: it could be a request all the same. */
+  readonly httpOnly: boolean;
   /** Clusters that they name. */
   readonly clusters: readonly string[];
   /** How much they add to each filter chain: characters as JSON, which is more than the bytes. */
@@ -27,6 +29,7 @@ export interface SecurityFilters {
 export const noSecurity: SecurityFilters = {
   http: { external: [], authentication: [], authorization: [] },
   network: [],
+  httpOnly: false,
   clusters: [],
   size: 0,
   origins: [],
@@ -91,9 +94,7 @@ function enabledBy(filter: string, { ruleNames }: NonNullable<AuthorizationStep[
 function rbac({ action, enforced, shadow, shadowPrefix }: AuthorizationStep, traits: RbacTraits) {
   const rules = (named: readonly NamedRule[]): RBAC => ({
     action,
-    policies: Object.fromEntries(
-      named.map(({ name, permissions, principals }) => [name, rbacPolicy(permissions, principals, traits)]),
-    ),
+    policies: Object.fromEntries(named.map((rule) => [rule.name, rbacPolicy(rule, traits)])),
   });
   return {
     ...(enforced === undefined ? {} : { rules: rules(enforced) }),

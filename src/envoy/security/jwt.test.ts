@@ -1,6 +1,7 @@
 import { createHash, createPublicKey } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { JwtIssuer, JwtRule } from '../../model/request-authentication.ts';
+import { tokenChecks } from '../../settle/token-checks.ts';
 import { jwtAuthentication, keyOfNobody } from './jwt.ts';
 
 const issuer = (name: string, more: Partial<JwtRule> = {}, jwks: string | undefined = 'keys'): JwtIssuer => ({
@@ -24,7 +25,7 @@ const issuer = (name: string, more: Partial<JwtRule> = {}, jwks: string | undefi
 });
 
 const config = (issuers: readonly JwtIssuer[], choosesRoute = false) =>
-  jwtAuthentication(issuers, choosesRoute).typedConfig!.value as unknown as {
+  jwtAuthentication(issuers, tokenChecks(issuers), choosesRoute).typedConfig!.value as unknown as {
     readonly providers: Readonly<Record<string, object>>;
     readonly rules: readonly [{ readonly match: object; readonly requires: object }];
     readonly bypassCorsPreflight: boolean;
@@ -101,6 +102,35 @@ test.each<[string, JwtIssuer[], object]>([
   const found = config(issuers);
   expect(found.rules[0].requires).toEqual(requires);
   expect(JSON.stringify(found)).not.toContain('allowMissingOrFailed');
+});
+
+test('where another issuer looks for tokens, too, there is nothing but tokens of either', () => {
+  const inHeader = issuer('b', {
+    fromHeaders: [
+      { name: 'Authorization', prefix: 'JWT ' },
+      { name: 'x-b', prefix: '' },
+    ],
+    outputClaimToHeaders: [{ header: 'x-s', claim: 'sub' }],
+  });
+  const { providers, rules } = config([free, inHeader]);
+  const place = (i: number, j: number) => ({ providerName: `places-${i}-${j}` });
+  const enough = anyOf(p(0), p(1), allOf(anyOf(p(0), missing), anyOf(p(1), missing)));
+  expect(rules[0].requires).toEqual(
+    allOf(anyOf(place(0, 0), place(0, 1), missing), anyOf(place(1, 0), missing), anyOf(place(2, 0), missing), enough),
+  );
+  const verified = (name: string, more: object) => ({
+    ...{ issuer: name, localJwks: { inlineString: 'keys' }, forward: true },
+    ...more,
+  });
+  expect(providers).toMatchObject({
+    'places-0-0': verified('a', { fromHeaders: [{ name: 'authorization', valuePrefix: 'Bearer ' }] }),
+    'places-0-1': verified('b', { fromHeaders: [{ name: 'Authorization', valuePrefix: 'JWT ' }] }),
+    'places-1-0': verified('a', { fromParams: ['access_token'] }),
+    'places-2-0': verified('b', { fromHeaders: [{ name: 'x-b' }] }),
+    'origins-1': { claimToHeaders: [{ headerName: 'x-s' }] },
+  });
+  for (const [name, content] of Object.entries(providers))
+    if (name.startsWith('places')) expect(Object.keys(content)).not.toContain('claimToHeaders');
 });
 
 test('without keys, no token is accepted: those of a key that nobody has', () => {

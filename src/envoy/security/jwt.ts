@@ -1,4 +1,4 @@
-import type { JwtIssuer } from '../../model/request-authentication.ts';
+import type { JwtIssuer, TokenCheck } from '../../model/request-authentication.ts';
 import { constantAny } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
 import type { HttpFilter, JwtProvider, JwtRequirement } from '../gen/types.gen.ts';
@@ -16,23 +16,53 @@ export const keyOfNobody =
  * The filter that verifies tokens. A request without a token passes, unless a rule requires one; a request with an
  * invalid token does not.
  *
+ * @param checks further conditions, which come first.
  * @param choosesRoute routes may depend on claims, and are chosen again once these are known.
  */
-export function jwtAuthentication(issuers: readonly JwtIssuer[], choosesRoute: boolean): HttpFilter {
+export function jwtAuthentication(
+  issuers: readonly JwtIssuer[],
+  checks: readonly TokenCheck[],
+  choosesRoute: boolean,
+): HttpFilter {
   const named = issuers.map((issuer, index) => ({ ...issuer, name: `origins-${index}` }));
+  const checked = checks.map((check, i) =>
+    check.issuers.map((issuer, index) => ({ ...issuer, name: `places-${i}-${index}` })),
+  );
   return {
     name: jwtFilter,
     typedConfig: constantAny(types.jwtAuthn, {
-      providers: Object.fromEntries(named.map(({ name, ...issuer }) => [name, provider(issuer, choosesRoute)])),
+      providers: Object.fromEntries([
+        ...checked.flat().map(({ name, ...issuer }) => [name, verifier(issuer)] as const),
+        ...named.map(({ name, ...issuer }) => [name, provider(issuer, choosesRoute)] as const),
+      ]),
       // All paths: whatever else decides about the request sees the same path.
-      rules: [{ match: { prefix: '/' }, requires: requirement(named) }],
+      rules: [{ match: { prefix: '/' }, requires: allOf([...checked.map(anyOrMissing), requirement(named)]) }],
       bypassCorsPreflight: true,
     }),
   };
 }
 
-function provider({ rule, jwks }: JwtIssuer, choosesRoute: boolean): JwtProvider {
-  const { audiences, fromHeaders, fromParams, fromCookies, outputPayloadToHeader, outputClaimToHeaders } = rule;
+function provider(issuer: JwtIssuer, choosesRoute: boolean): JwtProvider {
+  const { outputPayloadToHeader, outputClaimToHeaders, spaceDelimitedClaims } = issuer.rule;
+  return {
+    ...verifier(issuer),
+    ...(outputPayloadToHeader === '' ? {} : { forwardPayloadHeader: outputPayloadToHeader }),
+    ...(outputClaimToHeaders.length === 0
+      ? {}
+      : {
+          claimToHeaders: outputClaimToHeaders.map(({ header, claim }) => ({ headerName: header, claimName: claim })),
+        }),
+    payloadInMetadata: jwtPayload,
+    normalizePayloadInMetadata: {
+      spaceDelimitedClaims: [...new Set(['permission', 'scope', ...spaceDelimitedClaims])].sort(),
+    },
+    ...(choosesRoute ? { clearRouteCache: true } : {}),
+  };
+}
+
+/** Verifies tokens, and makes nothing of them. */
+function verifier({ rule, jwks }: JwtIssuer): JwtProvider {
+  const { audiences, fromHeaders, fromParams, fromCookies } = rule;
   return {
     issuer: rule.issuer,
     ...(audiences.length === 0 ? {} : { audiences }),
@@ -48,21 +78,21 @@ function provider({ rule, jwks }: JwtIssuer, choosesRoute: boolean): JwtProvider
         }),
     ...(fromParams.length === 0 ? {} : { fromParams }),
     ...(fromCookies.length === 0 ? {} : { fromCookies }),
-    ...(outputPayloadToHeader === '' ? {} : { forwardPayloadHeader: outputPayloadToHeader }),
-    ...(outputClaimToHeaders.length === 0
-      ? {}
-      : {
-          claimToHeaders: outputClaimToHeaders.map(({ header, claim }) => ({ headerName: header, claimName: claim })),
-        }),
-    payloadInMetadata: jwtPayload,
-    normalizePayloadInMetadata: {
-      spaceDelimitedClaims: [...new Set(['permission', 'scope', ...rule.spaceDelimitedClaims])].sort(),
-    },
-    ...(choosesRoute ? { clearRouteCache: true } : {}),
   };
 }
 
 type Named = JwtIssuer & { readonly name: string };
+
+function allOf(requirements: readonly JwtRequirement[]): JwtRequirement {
+  return requirements.length === 1 ? requirements[0]! : { requiresAll: { requirements } };
+}
+
+/** What is there is a token of one of them. */
+function anyOrMissing(issuers: readonly Named[]): JwtRequirement {
+  return {
+    requiresAny: { requirements: [...issuers.map(({ name }) => ({ providerName: name })), { allowMissing: {} }] },
+  };
+}
 
 function requirement(issuers: readonly Named[]): JwtRequirement {
   const of = ({ name }: Named): JwtRequirement => ({ providerName: name });

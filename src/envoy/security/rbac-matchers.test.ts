@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { OperationAttribute, SourceAttribute } from '../../model/authorization.ts';
+import type { Clause, OperationAttribute, SourceAttribute } from '../../model/authorization.ts';
 import { testProtos } from '../../../test/harness/mesh.ts';
 import { types } from '../encode/proto-types.ts';
 import type { StringMatcher } from '../gen/types.gen.ts';
@@ -7,21 +7,14 @@ import { rbacPolicy } from './rbac-matchers.ts';
 
 const agent = { agent: true };
 
+const spelled = (permissions: readonly Clause[], principals: readonly Clause[], isWide = false) =>
+  rbacPolicy({ permissions, principals, isWide }, agent);
 const permissionsOf = (attribute: OperationAttribute, ...values: string[]) =>
-  rbacPolicy([[{ attribute, values, notValues: [] }]], [[]], agent).permissions![0]!.andRules!.rules;
+  spelled([[{ attribute, values, notValues: [] }]], [[]]).permissions![0]!.andRules!.rules;
 const principalsOf = (attribute: SourceAttribute, ...values: string[]) =>
-  rbacPolicy([[]], [[{ attribute, values, notValues: [] }]], agent).principals![0]!.andIds!.ids;
+  spelled([[]], [[{ attribute, values, notValues: [] }]]).principals![0]!.andIds!.ids;
 
 const anything = { safeRegex: { regex: '.+' } };
-const template = (pathTemplate: string) => ({
-  uriTemplate: {
-    name: 'uri-template',
-    typedConfig: {
-      typeUrl: 'type.googleapis.com/envoy.extensions.path.match.uri_template.v3.UriTemplateMatchConfig',
-      value: { pathTemplate },
-    },
-  },
-});
 const path = (match: object) => ({ urlPath: { path: match } });
 const authority = (match: object) => ({ header: { name: ':authority', ...match } });
 const cidr = (addressPrefix: string, value: number) => ({ addressPrefix, prefixLen: { value } });
@@ -38,8 +31,8 @@ test.each<[OperationAttribute, string, object]>([
   [{ kind: 'path' }, '*/a', path({ suffix: '/a' })],
   [{ kind: 'path' }, '*', path(anything)],
   [{ kind: 'path' }, '/a*b', path({ exact: '/a*b' })],
-  [{ kind: 'path' }, '/a/{*}/b', template('/a/*/b')],
-  [{ kind: 'path' }, '/{*}/{*}/{**}', template('/*/*/**')],
+  [{ kind: 'path' }, '/a.b/{*}/c', path({ safeRegex: { regex: '/a\\.b/[^/]+/c' } })],
+  [{ kind: 'path' }, '/{*}/{*}/{**}', path({ safeRegex: { regex: '/[^/]+/[^/]+/.*' } })],
   [{ kind: 'port' }, '80', { destinationPort: 80 }],
   [{ kind: 'destinationIp' }, '10.1.2.3', { destinationIp: cidr('10.1.2.3', 32) }],
   [{ kind: 'destinationIp' }, '10.1.2.3/16', { destinationIp: cidr('10.1.2.3', 16) }],
@@ -60,7 +53,6 @@ test.each<[SourceAttribute, string, object]>([
   // Not a suffix, as for other texts: CVE-2020-16844.
   [{ kind: 'principal' }, '*/sa/b.c', regex('spiffe://.*/sa/b\\.c')],
   [{ kind: 'principal' }, '*', regex('.+')],
-  [{ kind: 'principal' }, 'spiffe://td', authenticated({ exact: 'spiffe://spiffe://td' })],
   [{ kind: 'serviceAccount' }, 'a.b/c.d', regex('spiffe://.+/ns/a\\.b/(.+/|)sa/c\\.d(/.+)?')],
   [{ kind: 'namespace' }, 'a.b', regex('.*/ns/a\\.b/.*')],
   [{ kind: 'namespace' }, 'a*', regex('.*/ns/a.*/.*')],
@@ -125,6 +117,40 @@ test.each<[string[], string[], object]>([
   ]);
 });
 
+const wideClaim = (notValues: readonly string[], ...values: string[]) => {
+  const { principals } = spelled([[]], [[{ attribute: { kind: 'claim', path: ['a'] }, values, notValues }]], true);
+  return principals![0]!.andIds!.ids;
+};
+const claimIs = (match: object) => ({
+  metadata: {
+    filter: 'envoy.filters.http.jwt_authn',
+    path: [{ key: 'payload' }, { key: 'a' }],
+    value: { orMatch: { valueMatchers: [{ listMatch: { oneOf: match } }, match] } },
+  },
+});
+const oneOf = (...valueMatchers: object[]) => ({ orMatch: { valueMatchers } });
+
+test.each<[string, object]>([
+  ['*', { presentMatch: true }],
+  ['v', { stringMatch: { exact: 'v' } }],
+  ['5', oneOf({ stringMatch: { exact: '5' } }, { doubleMatch: { exact: 5 } })],
+  ['true', oneOf({ stringMatch: { exact: 'true' } }, { boolMatch: true })],
+  ['*e', oneOf({ stringMatch: { suffix: 'e' } }, { boolMatch: true }, { boolMatch: false })],
+  [
+    '5*',
+    oneOf(
+      { stringMatch: { prefix: '5' } },
+      { doubleMatch: { range: { start: -Number.MAX_VALUE, end: Number.MAX_VALUE } } },
+    ),
+  ],
+])('what is denied is a claim %s of any type', (value, match) => {
+  expect(wideClaim([], value)).toEqual([claimIs(match)]);
+});
+
+test('what is not denied is a text only', () => {
+  expect(wideClaim(['*'])).toEqual([{ notId: claimIs({ stringMatch: anything }) }]);
+});
+
 test.each<[string[], object]>([
   [['v'], { stringMatch: { exact: 'v' } }],
   [['[v*]'], { listMatch: { oneOf: { stringMatch: { prefix: 'v' } } } }],
@@ -140,7 +166,7 @@ test('values, then what they must not be, and all of them', () => {
   const ports = { attribute: { kind: 'port' }, values: ['80', '81'], notValues: ['82'] } as const;
   const addresses = { attribute: { kind: 'sourceIp' }, values: [], notValues: ['10.0.0.1'] } as const;
   const methods = { attribute: { kind: 'method' }, values: ['GET'], notValues: [] } as const;
-  const policy = rbacPolicy([[ports, methods], []], [[addresses]], agent);
+  const policy = spelled([[ports, methods], []], [[addresses]]);
   const port = (destinationPort: number) => ({ destinationPort });
   expect(policy).toEqual({
     permissions: [
@@ -161,29 +187,25 @@ test('values, then what they must not be, and all of them', () => {
 });
 
 test('a rule without alternatives never matches', () => {
-  expect(rbacPolicy([], [], agent)).toEqual({
+  expect(spelled([], [])).toEqual({
     permissions: [{ notRule: { any: true } }],
     principals: [{ notId: { any: true } }],
   });
 });
 
 test.each([
-  ['/a.b/{*}', ['/a.b/c'], ['/a.b/', '/a.b/c/d', '/aXb/c', '/a.b/{']],
-  ['/{*}/b/{**}', ['/a/b/', '/a/b/c/d'], ['/a/b', '//b/c', '/a/c/b/d']],
-  ['/{**}/b', ['/a/b', '/a/c/b', '//b'], ['/b/a']],
-])('for gRPC, %s is a regular expression', (template, matched, others) => {
-  const { permissions } = rbacPolicy([[{ attribute: { kind: 'path' }, values: [template], notValues: [] }]], [[]], {
-    agent: false,
-    family: 'grpc',
-  });
-  const [{ urlPath }] = permissions![0]!.andRules!.rules![0]!.orRules!.rules as [{ urlPath: { path: StringMatcher } }];
+  ['/a.b/{*}', ['/a.b/c', '/a.b/[', '/a.b/{'], ['/a.b/', '/a.b/c/d', '/aXb/c']],
+  ['/{*}/b/{**}', ['/a/b/', '/a/b/c/d', '/[/b/]'], ['/a/b', '//b/c', '/a/c/b/d']],
+  ['/{**}/b', ['/a/b', '/a/c/b', '//b', '/]/b'], ['/b/a']],
+])('%s matches whatever is in a segment', (template, matched, others) => {
+  const [{ orRules }] = permissionsOf({ kind: 'path' }, template) as [{ orRules: { rules: unknown[] } }];
+  const [{ urlPath }] = orRules.rules as [{ urlPath: { path: StringMatcher } }];
   const whole = new RegExp(`^(?:${urlPath.path.safeRegex!.regex})$`);
   expect([...matched, ...others].filter((path) => whole.test(path))).toEqual(matched);
 });
 
 test('where no agent has raised the limit, a long regex raises it for itself', () => {
-  const [found] = rbacPolicy([], [[{ attribute: { kind: 'serviceAccount' }, values: ['a/b'], notValues: [] }]], {
-    agent: false,
-  }).principals!;
+  const clause = [{ attribute: { kind: 'serviceAccount' } as const, values: ['a/b'], notValues: [] }];
+  const [found] = rbacPolicy({ permissions: [], principals: [clause], isWide: false }, { agent: false }).principals!;
   expect(JSON.stringify(found)).toContain('"googleRe2":{"maxProgramSize":{"value":32768}}');
 });

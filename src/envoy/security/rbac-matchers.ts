@@ -2,13 +2,15 @@ import {
   type Clause,
   type Condition,
   type OperationAttribute,
+  type NamedRule,
   type SourceAttribute,
   type TextMatch,
   isOperation,
-  issuerAndSubject,
   textMatch,
 } from '../../model/authorization.ts';
 import { parseCidr } from '../../model/cidr.ts';
+import { otherTypesOf } from '../../model/claim-value.ts';
+import { type PrincipalReading, principalReadings } from '../../model/request-principal.ts';
 import type {
   CidrRange,
   HeaderMatcher,
@@ -20,12 +22,10 @@ import type {
   ValueMatcher,
 } from '../gen/types.gen.ts';
 import type { Traits } from '../../model/traits.ts';
-import { any } from '../encode/proto.ts';
-import { types } from '../encode/proto-types.ts';
-import { regexMatcher } from '../regex.ts';
+import { quoted, regexMatcher } from '../regex.ts';
 
-/** What decides how regular expressions are written, and whether templates of paths are known; without a family: Envoys. */
-export type RbacTraits = Pick<Traits, 'agent'> & Partial<Pick<Traits, 'family'>>;
+/** What decides how regular expressions are written. */
+export type RbacTraits = Pick<Traits, 'agent'>;
 
 /** The filter that verifies tokens, and writes their claims into metadata. */
 export const jwtFilter = 'envoy.filters.http.jwt_authn';
@@ -33,12 +33,17 @@ export const jwtFilter = 'envoy.filters.http.jwt_authn';
 export const jwtPayload = 'payload';
 
 /** A rule of an RBAC filter. Without alternatives, it never matches. */
-export function rbacPolicy(permissions: readonly Clause[], principals: readonly Clause[], to: RbacTraits): Policy {
+export function rbacPolicy(
+  { permissions, principals, isWide }: Pick<NamedRule, 'permissions' | 'principals' | 'isWide'>,
+  to: RbacTraits,
+): Policy {
   return {
     permissions:
       permissions.length === 0 ? [{ notRule: { any: true } }] : permissions.map((one) => permissionOfClause(one, to)),
     principals:
-      principals.length === 0 ? [{ notId: { any: true } }] : principals.map((one) => principalOfClause(one, to)),
+      principals.length === 0
+        ? [{ notId: { any: true } }]
+        : principals.map((one) => principalOfClause(one, isWide, to)),
   };
 }
 
@@ -54,13 +59,13 @@ function permissionOfClause(clause: Clause, to: RbacTraits): Permission {
   return { andRules: { rules: rules.length === 0 ? [{ any: true }] : rules } };
 }
 
-function principalOfClause(clause: Clause, to: RbacTraits): Principal {
+function principalOfClause(clause: Clause, isWide: boolean, to: RbacTraits): Principal {
   const ids = clause.flatMap(({ attribute, values, notValues }) => {
     if (isOperation(attribute)) return [];
-    const oneOf = (some: readonly string[]) => anyPrincipal(some, attribute, to);
     return [
-      ...(values.length === 0 ? [] : [oneOf(values)]),
-      ...(notValues.length === 0 ? [] : [{ notId: oneOf(notValues) }]),
+      ...(values.length === 0 ? [] : [anyPrincipal(values, attribute, isWide, to)]),
+      // What is wide inside a negation makes the rule narrow.
+      ...(notValues.length === 0 ? [] : [{ notId: anyPrincipal(notValues, attribute, !isWide, to) }]),
     ];
   });
   return { andIds: { ids: ids.length === 0 ? [{ any: true }] : ids } };
@@ -96,29 +101,29 @@ function permission(
   }
 }
 
-/** What a segment may consist of. Source: Envoy's uri_template, RFC 3986. */
-const SEGMENT = "a-zA-Z0-9\\-._~%!$&'()*+,;:@=";
-
-/** gRPC's libraries do not know templates: some refuse them, and for others nothing matches, so that nothing is denied. */
+/**
+ * `{*}` is any segment, `{**}` any number of them. Not Envoy's uri_template, of which a segment has only the characters
+ * of RFC 3986: what is denied by a template would be allowed with a `[` in a segment.
+ */
 function pathTemplate(value: string, to: RbacTraits): Permission {
-  if (to.family === 'grpc') {
-    const path = quoted(value)
-      .replaceAll('\\{\\*\\}', () => `[${SEGMENT}]+`)
-      .replaceAll('\\{\\*\\*\\}', () => `[${SEGMENT}/]*`);
-    return { urlPath: { path: regex(path, to) } };
-  }
-  const template = value.replaceAll('{*}', '*').replaceAll('{**}', '**');
-  return {
-    uriTemplate: { name: 'uri-template', typedConfig: any(types.uriTemplate, { pathTemplate: template }) },
-  };
+  const path = quoted(value)
+    .replaceAll('\\{\\*\\}', () => '[^/]+')
+    .replaceAll('\\{\\*\\*\\}', () => '.*');
+  return { urlPath: { path: regex(path, to) } };
 }
 
-function anyPrincipal(values: Condition['values'], attribute: SourceAttribute, to: RbacTraits): Principal {
+function anyPrincipal(
+  values: Condition['values'],
+  attribute: SourceAttribute,
+  isWide: boolean,
+  to: RbacTraits,
+): Principal {
   switch (attribute.kind) {
     case 'claim':
-      return { metadata: claimMatch(attribute.path, values, to) };
+      return { metadata: claimMatch(attribute.path, values, isWide, to) };
     case 'requestPrincipal': {
-      const ids = values.map((value) => requestPrincipal(value, to));
+      const readings = values.flatMap((value) => principalReadings(value, attribute.issuers ?? [], isWide));
+      const ids = readings.map((reading) => requestPrincipal(reading, to));
       return ids.length === 1 ? ids[0]! : { orIds: { ids } };
     }
     default:
@@ -159,11 +164,6 @@ function namespaceRegex(value: string): string {
 const authenticated = (principalName: StringMatcher): Principal => ({ authenticated: { principalName } });
 
 const regex = (text: string, to: RbacTraits): StringMatcher => ({ safeRegex: regexMatcher(text, to) });
-
-/** As Go's regexp.QuoteMeta: the text itself. */
-function quoted(text: string): string {
-  return text.replaceAll(/[\\.+*?()|[\]{}^$]/g, '\\$&');
-}
 
 /** The URI in the peer's certificate. */
 function principalName(value: string, to: RbacTraits): StringMatcher {
@@ -221,21 +221,49 @@ function listOrText(value: string, to: RbacTraits): ValueMatcher {
   return { listMatch: { oneOf: { stringMatch: textMatcher(value.slice(1, -1), to) } } };
 }
 
-/** A claim is a text, or a list of which one element must match. */
-export function claimMatch(path: readonly string[], values: readonly string[], to: RbacTraits): MetadataMatcher {
-  const texts = values.map((value): ValueMatcher => ({ stringMatch: textMatcher(value, to) }));
-  const value: ValueMatcher = texts.length === 1 ? texts[0]! : { orMatch: { valueMatchers: texts } };
+/**
+ * A claim is a text, or a list of which one element must match.
+ *
+ * @param isWide other types count, too.
+ */
+function claimMatch(
+  path: readonly string[],
+  values: readonly string[],
+  isWide: boolean,
+  to: RbacTraits,
+): MetadataMatcher {
+  const matches = isWide && values.includes('*') ? [{ presentMatch: true }] : values.flatMap(valueMatches);
+  const value: ValueMatcher = matches.length === 1 ? matches[0]! : { orMatch: { valueMatchers: matches } };
   return {
     filter: jwtFilter,
     path: [jwtPayload, ...path].map((key) => ({ key })),
     value: { orMatch: { valueMatchers: [{ listMatch: { oneOf: value } }, value] } },
   };
+
+  function valueMatches(value: string): ValueMatcher[] {
+    const text = { stringMatch: textMatcher(value, to) };
+    return isWide ? [text, ...otherMatches(value)] : [text];
+  }
 }
 
-function requestPrincipal(value: string, to: RbacTraits): Principal {
-  const [issuer, subject] = issuerAndSubject(value).map((match) => spelledMatch(match, to));
-  const claim = (key: string, stringMatch: StringMatcher): Principal => ({
-    metadata: { filter: jwtFilter, path: [{ key: jwtPayload }, { key }], value: { stringMatch } },
+/** Except the largest double: Envoy's ranges do not include their end. */
+const allNumbers = { range: { start: -Number.MAX_VALUE, end: Number.MAX_VALUE } };
+
+function otherMatches(value: string): ValueMatcher[] {
+  const { truths, numbers } = otherTypesOf(value);
+  return [
+    ...truths.map((boolMatch) => ({ boolMatch })),
+    ...(numbers === undefined ? [] : [{ doubleMatch: numbers === 'all' ? allNumbers : { exact: numbers } }]),
+  ];
+}
+
+function requestPrincipal({ issuer, subject }: PrincipalReading, to: RbacTraits): Principal {
+  const claim = (key: string, match: TextMatch): Principal => ({
+    metadata: {
+      filter: jwtFilter,
+      path: [{ key: jwtPayload }, { key }],
+      value: { stringMatch: spelledMatch(match, to) },
+    },
   });
-  return { andIds: { ids: [claim('iss', issuer!), claim('sub', subject!)] } };
+  return { andIds: { ids: [claim('iss', issuer), ...(subject === undefined ? [] : [claim('sub', subject)])] } };
 }

@@ -84,8 +84,8 @@ function certificates({ tls, traits }: DownstreamTlsInput): CommonTlsContext {
       const pairs = files.map(({ certificate, key }) =>
         traits.agent ? fileSecret(certificateFiles(certificate, key)) : controlPlaneSecret(pairName(certificate, key)),
       );
-      // The agent does not support revocation lists.
-      if (traits.agent) return fromSecrets(pairs, fileSecret(rootFile(roots)), tls);
+      // Agents do not support revocation lists.
+      if (traits.agent && tls.caCrl === '') return fromSecrets(pairs, fileSecret(rootFile(roots)), tls);
       return fromSecrets(pairs, controlPlaneSecret(rootsName(roots, tls.caCrl)), { ...tls, caCrl: '' });
     }
   }

@@ -17,8 +17,10 @@ const tls: ServerTls = {
   cipherSuites: [],
 };
 
+const plain = { agent: false };
+
 test('a secret has the names of files, and the directory whose changes count', () => {
-  expect(fileSecretsOf(tls)).toEqual([
+  expect(fileSecretsOf(tls, plain)).toEqual([
     {
       name: 'file-cert:/certs/a.crt~/certs/a.key',
       tlsCertificate: {
@@ -35,10 +37,17 @@ test('a secret has the names of files, and the directory whose changes count', (
 });
 
 test('a list of what is revoked is read with the authorities, not with the listener', () => {
-  expect(fileSecretsOf({ ...tls, caCrl: '/crl/list' })[1]).toEqual({
+  expect(fileSecretsOf({ ...tls, caCrl: '/crl/list' }, plain)[1]).toEqual({
     name: 'file-root:/roots/ca.crt~/crl/list',
     validationContext: { trustedCa: { filename: '/roots/ca.crt' }, crl: { filename: '/crl/list' } },
   });
+});
+
+test('an agent brings all files but the list of what is revoked', () => {
+  expect(fileSecretsOf(tls, { agent: true })).toEqual([]);
+  expect(fileSecretsOf({ ...tls, caCrl: '/crl/list' }, { agent: true })).toMatchObject([
+    { name: 'file-root:/roots/ca.crt~/crl/list' },
+  ]);
 });
 
 test('files of different names never make one secret', () => {

@@ -1,18 +1,23 @@
 import type { ServerTls } from '../../model/gateway.ts';
+import type { Traits } from '../../model/traits.ts';
 import type { DataSource, Secret } from '../gen/types.gen.ts';
 
 /**
- * Secrets with file names, never file contents, for routers without an agent. If a listener names a file that cannot be
- * read, Envoy rejects the listener, with everybody's servers on that port. With a secret, handshakes fail only for the
- * servers that name it.
+ * Secrets with file names, never file contents, for what no agent brings: all files if there is none, or else
+ * authorities with what they have revoked. If a listener names a file that cannot be read, Envoy rejects the listener,
+ * with everybody's servers on that port. With a secret, handshakes fail only for the servers that name it.
  */
-export function fileSecretsOf({ mode, certificates, caCrl }: ServerTls): readonly Secret[] {
+export function fileSecretsOf(
+  { mode, certificates, caCrl }: ServerTls,
+  { agent }: Pick<Traits, 'agent'>,
+): readonly Secret[] {
   if (certificates.kind !== 'files') return [];
-  const pairs = certificates.files.map(({ certificate, key }): Secret => ({
+  const files = agent ? [] : certificates.files;
+  const pairs = files.map(({ certificate, key }): Secret => ({
     name: pairName(certificate, key),
     tlsCertificate: { certificateChain: file(certificate), privateKey: file(key), ...watched([certificate, key]) },
   }));
-  if (mode === 'SIMPLE') return pairs;
+  if (mode === 'SIMPLE' || (agent && caCrl === '')) return pairs;
   const { roots } = certificates;
   return [
     ...pairs,

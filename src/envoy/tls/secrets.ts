@@ -32,6 +32,12 @@ export function clientSecret(name: string): SdsSecretConfig {
   return { name, sdsConfig: { ...sdsConfig, initialFetchTimeout: duration(1_000) } };
 }
 
+/**
+ * In place of files that a proxy may not read. No proxy ever gets a secret with this name, so no connection of the
+ * cluster succeeds.
+ */
+export const withheldSecret = clientSecret('withheld');
+
 /** Whether a proxy may have to get a secret before it can use the cluster. Those of the workload itself it has. */
 export function waitsForSecret({ transportSocket, transportSocketMatches = [] }: Cluster): boolean {
   return namesSecret([transportSocket, transportSocketMatches]);

@@ -21,6 +21,7 @@ import {
   fileSecret,
   meshRoots,
   rootFile,
+  withheldSecret,
   workloadCertificate,
   workloadSecret,
 } from './secrets.ts';
@@ -145,20 +146,25 @@ function originate(input: UpstreamTlsInput, tls: ClientTls, mutual: boolean): Up
   const autoSni = tls.sni === '';
   const autoSanValidation = autoSni && tls.subjectAltNames.length === 0 && !tls.insecureSkipVerify;
   const names = tls.subjectAltNames.length > 0 ? tls.subjectAltNames : entryNames;
+  const certificatesOf = (): CommonTlsContext => {
+    if (tls.isWithheld) return withheldContext;
+    if (tls.credentialName !== '') return credentialContext(tls, names);
+    return traits.agent ? agentFileContext(tls, names, mutual) : fileContext(tls, names, mutual);
+  };
   const context: CommonTlsContext = {
     tlsParams: clientTlsParameters(settings.tlsDefaults),
     ...(input.protocol === 'http2' ? { alpnProtocols: ['h2'] } : {}),
-    ...(tls.credentialName !== ''
-      ? credentialContext(tls, names)
-      : traits.agent
-        ? agentFileContext(tls, names, mutual)
-        : fileContext(tls, names, mutual)),
+    ...certificatesOf(),
   };
   return {
     transportSocket: tlsSocket(tls.sni, context),
     ...(autoSni ? { upstreamHttp: { autoSni, ...(autoSanValidation ? { autoSanValidation } : {}) } } : {}),
   };
 }
+
+const withheldContext: CommonTlsContext = {
+  combinedValidationContext: { defaultValidationContext: {}, validationContextSdsSecretConfig: withheldSecret },
+};
 
 function credentialContext(tls: ClientTls, names: readonly string[]): CommonTlsContext {
   const { pairs, roots } = clientResources(tls);

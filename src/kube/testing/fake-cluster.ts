@@ -48,6 +48,8 @@ export class FakeCluster implements KubeApi {
   private failures: { readonly status: number; readonly body: Json | string }[] = [];
   /** Paths of collections that the client is not allowed to see. */
   readonly denied = new Set<string>();
+  /** Paths of collections in which the client is not allowed to create anything. */
+  readonly uncreatable = new Set<string>();
   /** Paths of collections for which every request fails. */
   readonly broken = new Set<string>();
   /** Clients do not read responses longer than this. */
@@ -182,6 +184,8 @@ export class FakeCluster implements KubeApi {
     if (this.broken.has(collection.path)) return failed(500, 'InternalError', `${collection.path} is broken`);
     const virtual = method === 'POST' ? this.virtual.get(collection.path) : undefined;
     if (virtual !== undefined) return { status: 201, body: virtual(body as Json) };
+    if (method === 'POST' && this.uncreatable.has(collection.path))
+      return failed(403, 'Forbidden', `${collection.path} is forbidden`);
     if (method === 'POST') return this.create(collection, namespace, body);
     if (name === '') {
       const { fieldSelector = '', labelSelector = '' } = query;

@@ -8,6 +8,7 @@ export type Fault = 'none' | 'refused' | 'hanging' | 'lost' | { readonly late: n
 /** One client's connection to the API server. */
 export class FaultyApi implements KubeApi {
   fault: Fault = 'none';
+  requests = 0;
   private readonly api: KubeApi;
   private readonly clock: Clock;
 
@@ -37,6 +38,7 @@ export class FaultyApi implements KubeApi {
 
   private async through<T>({ signal, query }: CallOptions, send: (call: CallOptions) => Promise<T>): Promise<T> {
     const { fault } = this;
+    this.requests++;
     signal.throwIfAborted();
     if (fault === 'refused') throw new ApiError('refused', { code: 0, reason: 'ECONNREFUSED', retryable: true });
     // The server carries on after the client has given up.

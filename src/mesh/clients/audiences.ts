@@ -1,18 +1,19 @@
 import type { Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { hostShortened } from '../../settle/domains.ts';
 import { longestAliasChain } from '../../settle/destination.ts';
-import { hostsMatch } from '../../model/host.ts';
+import { hostsMatch, isWildcard } from '../../model/host.ts';
 import { hashesRequests } from '../../model/policy-resolution.ts';
 import { isVisibleTo } from '../../model/service.ts';
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
-import type { VirtualServiceModel } from '../../model/virtual-service.ts';
+import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
 import { destinationsOf, matchesOf } from '../../model/virtual-service-parts.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
-import { routeTargets } from './route-targets.ts';
+import { type CoveredServices, divergentClients } from './covered-services.ts';
+import { namespacesOfRivals, routeTargets } from './route-targets.ts';
 import type { Rules } from '../objects/rules.ts';
 import { type NamedHost, isBareName, keepersOf } from '../objects/service-names.ts';
 import { type Services, namespacesOf } from '../objects/services.ts';
-import type { VirtualServices } from '../objects/virtual-services.ts';
+import { type VirtualServices, wildcardKey } from '../objects/virtual-services.ts';
 
 /** Clients in this namespace see the services of the target namespace differently. */
 export interface AudienceClaim {
@@ -31,6 +32,7 @@ export function declareAudiences(
   services: Services,
   rules: Rules,
   virtualServices: VirtualServices,
+  coveredServices: CoveredServices,
 ): Audiences {
   const ruleClaims = graph.derive('rule audiences', rules.rules, (key, rule, read, emit: Emit<AudienceClaim>) => {
     const everybody = isForEverybody(rule);
@@ -48,32 +50,39 @@ export function declareAudiences(
     'route audiences',
     virtualServices.routes,
     (key, model, read, emit: Emit<AudienceClaim>) => {
-      const clients = new Set(sourceNamespaces(model));
       const named = namedClients(model);
-      for (const client of named) clients.add(client);
-      // If it leads to a host that only some clients see, or have a rule for, they see its routes differently.
+      const clients = new Set([...sourceNamespaces(model), ...named]);
+      // If it leads to a host that some clients see differently, or have a rule for, they see its routes differently.
       for (const { destination } of destinationsOf(model)) {
-        for (const client of privateClients(destination.host, read, services)) clients.add(client);
+        for (const client of clientsOfHost(destination.host, read, services)) clients.add(client);
         for (const rule of privateRules(destination.host, read, services, rules))
           for (const client of clientsOf(rule)) clients.add(client);
       }
-      // A host that only these clients see is theirs, and the others are served on its ports.
-      for (const host of model.hosts) for (const client of privateClients(host, read, services)) clients.add(client);
-      if (clients.size === 0) return;
-      const targets = routeTargets(model, read, services, virtualServices);
+      const claimed = new Set<string>();
+      const claim = (client: string, target: string): void => {
+        if (claimed.size < claimed.add(`${target}|${client}`).size)
+          emit(`${key}|${target}|${client}`, { client, target });
+      };
+      if (clients.size > 0)
+        for (const target of routeTargets(model, read, services, virtualServices))
+          for (const client of clients) claim(client, target);
+      // Its hosts are served for these clients on ports on which they are not for others, or the other way round. Any
+      // host of the same name, and any service that loses a domain to one of them, depends on that.
+      const holding = new Set([...named, ...model.hosts.flatMap((host) => [...clientsOfHost(host, read, services)])]);
+      for (const client of clientsUnder(model, read, coveredServices)) holding.add(client);
+      if (holding.size === 0) return;
+      const rivals = namespacesOfRivals(model, read, virtualServices);
       const { domainSuffix } = optionsOf(read, inputs);
-      for (const client of clients) {
-        const losing = named.includes(client) ? losersOf(model.hosts, { client, domainSuffix }, read, services) : [];
-        for (const target of new Set([...targets, ...losing])) emit(`${key}|${target}|${client}`, { client, target });
-      }
+      for (const client of holding)
+        for (const target of [...rivals, ...losersOf(model.hosts, { client, domainSuffix }, read, services)])
+          claim(client, target);
     },
   );
   const serviceClaims = graph.derive(
     'service audiences',
     services.services,
     (key, service, read, emit: Emit<AudienceClaim>) => {
-      const named = namedClients(service);
-      const clients = new Set(named);
+      const clients = new Set([service, ...service.aliases].flatMap(namedClients));
       const rivals = read.group(services.byHost, service.host);
       if (rivals.length > 1) for (const rival of rivals) clients.add(rival.value.namespace);
       const { domainSuffix } = optionsOf(read, inputs);
@@ -117,9 +126,16 @@ function namedClients({ exportTo }: { readonly exportTo: readonly string[] }): r
   return exportTo.includes('*') ? [] : exportTo.filter((client) => client !== '~');
 }
 
-/** Namespaces to which services of a host are exported by name. */
-function privateClients(host: string, read: Reader, services: Services): string[] {
-  return read.group(services.byHost, host).flatMap(({ value }) => namedClients(value));
+/** Namespaces whose clients may get another service for a host than everyone else. */
+function clientsOfHost(host: string, read: Reader, services: Services): ReadonlySet<string> {
+  return divergentClients(read.group(services.byHost, host).map(({ value }) => value));
+}
+
+/** Namespaces whose clients may get other services under the wildcards of a VirtualService than everyone else. */
+function clientsUnder(model: VirtualServiceModel, read: Reader, { clients }: CoveredServices): Set<string> {
+  if (!model.gateways.includes(meshGateway)) return new Set();
+  const wildcards = model.hosts.filter(isWildcard);
+  return new Set(wildcards.flatMap((host) => read.group(clients, wildcardKey(host)).map(({ value }) => value.client)));
 }
 
 /**

@@ -1,11 +1,10 @@
 import type { Collection, Emit, Graph, Index } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
-import { spreadHash } from '../../model/hash.ts';
-import { isWildcard, wildcardsOf } from '../../model/host.ts';
+import { isWildcard } from '../../model/host.ts';
 import { type MeshService, isRouted } from '../../model/service.ts';
 import { meshGateway } from '../../model/virtual-service.ts';
-import { type Services, SHARDS, shardOf } from '../objects/services.ts';
-import { type VirtualServices, wildcardKey } from '../objects/virtual-services.ts';
+import { type Services, shardOf } from '../objects/services.ts';
+import type { VirtualServices } from '../objects/virtual-services.ts';
 
 /**
  * A host of one of the mesh's VirtualServices. On ports where no service has that name, it is a virtual host of its
@@ -43,8 +42,6 @@ export interface RouteHosts {
   readonly byShard: Index<RouteHost>;
   /** Services and route hosts by host name: those that may own a domain. */
   readonly owners: Index<MeshService | RouteHost>;
-  /** By wildcard host. */
-  readonly portsUnder: Index<SuffixPorts>;
 }
 
 /** Declared before views, because shards hold these hosts too. */
@@ -93,34 +90,5 @@ export function declareRouteHosts(graph: Graph, services: Services, virtualServi
     owners: graph.index<MeshService | RouteHost>('owners of domains', [services.services, hosts], (_, value) =>
       ('resolution' in value ? value.resolution !== 'Alias' : value.routed) ? [value.host] : [],
     ),
-    portsUnder: declareSuffixes(graph, services),
   };
-}
-
-interface SuffixPorts {
-  /** `*.default.svc.cluster.local` */
-  readonly suffix: string;
-  readonly ports: readonly number[];
-  /** Ports that are served as HTTP. */
-  readonly routed: readonly number[];
-}
-
-/** By wildcard: ports of the services under it, in pieces of a namespace. */
-function declareSuffixes(graph: Graph, services: Services): Index<SuffixPorts> {
-  const pieces = graph.derive(
-    'ports by suffix',
-    graph.index('services by suffix', services.services, (_, { host }) => [
-      `${wildcardKey(`*${host.slice(host.indexOf('.'))}`)}|${spreadHash(host) % SHARDS}`,
-    ]),
-    (key, members, _, emit: Emit<SuffixPorts>) => {
-      const all = members.flatMap(({ value }) => value.ports);
-      const numbers = (ports: typeof all) => [...new Set(ports.map((port) => port.number))].sort((a, b) => a - b);
-      emit(key, {
-        suffix: key.slice(0, key.lastIndexOf('|')),
-        ports: numbers(all),
-        routed: numbers(all.filter((port) => isRouted(port.protocol))),
-      });
-    },
-  );
-  return graph.index('ports under wildcards', pieces, (_, { suffix }) => wildcardsOf(suffix));
 }

@@ -2,13 +2,15 @@ import type { Reader } from '../../cache/graph.ts';
 import { isWildcard } from '../../model/host.ts';
 import { isRouted } from '../../model/service.ts';
 import { importedPorts } from '../../model/sidecar.ts';
+import { type CoveredServices, coveredBy } from './covered-services.ts';
 import { type ClientView, type ServiceLookup, serviceFor } from './lookups.ts';
 import type { RouteHost, RouteHosts } from './route-hosts.ts';
 import { egressOf } from '../objects/sidecars.ts';
-import { type VirtualServices, wildcardKey } from '../objects/virtual-services.ts';
+import type { VirtualServices } from '../objects/virtual-services.ts';
 
 export interface PortDeps extends ServiceLookup {
   readonly routeHosts: RouteHosts;
+  readonly coveredServices: CoveredServices;
   readonly virtualServices: VirtualServices;
 }
 
@@ -44,7 +46,10 @@ function namedPorts(virtualService: string, view: ClientView, read: Reader, deps
   return new Set([...(isWhole ? ports : []), ...single.flatMap((host) => portsFor(host, view, read, deps, 'routed'))]);
 }
 
-/** Ports of the service with that name, or of the services under that wildcard: all, or only those served as HTTP. */
+/**
+ * Ports of the service with that name, or of the services under that wildcard, as the clients see them: all, or only
+ * those served as HTTP.
+ */
 export function portsFor(
   host: string,
   view: ClientView,
@@ -52,8 +57,19 @@ export function portsFor(
   deps: PortDeps,
   which: 'ports' | 'routed',
 ): readonly number[] {
-  if (isWildcard(host))
-    return read.group(deps.routeHosts.portsUnder, wildcardKey(host)).flatMap((member) => member.value[which]);
+  if (!isWildcard(host)) return portsOf(host, view, read, deps, which);
+  const listener = egressOf(read, deps.sidecars, view);
+  const covered = coveredBy(host, { client: view.client, listener }, which, read, deps.coveredServices);
+  return [...covered.ports, ...covered.hosts.flatMap((name) => portsOf(name, view, read, deps, which))];
+}
+
+function portsOf(
+  host: string,
+  view: ClientView,
+  read: Reader,
+  deps: PortDeps,
+  which: 'ports' | 'routed',
+): readonly number[] {
   const service = serviceFor(read, deps, view, host);
   if (service === undefined) return [];
   const listener = egressOf(read, deps.sidecars, view);

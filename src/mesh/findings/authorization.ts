@@ -8,7 +8,8 @@ import type { Services } from '../objects/services.ts';
 import { type Settings, settingOf } from '../settings.ts';
 import { remarksOnIdentities } from './identity-remarks.ts';
 import type { HasProblems, Remark } from './problems.ts';
-import { declareServicesWithTcp, remarksOnTcp } from './tcp-remarks.ts';
+import { declarePortsByLabel } from './ports-by-label.ts';
+import { remarksOnTcp } from './tcp-remarks.ts';
 
 export interface AuthorizationFindingDeps {
   readonly policies: Policies;
@@ -22,7 +23,7 @@ const mostRemarks = 20;
 
 /** What is valid in AuthorizationPolicies, and dangerous together with other objects. A dry run harms nobody. */
 export function declareAuthorizationFindings(graph: Graph, deps: AuthorizationFindingDeps): Collection<HasProblems> {
-  const withTcp = declareServicesWithTcp(graph, deps.services);
+  const withTcp = declarePortsByLabel(graph, deps.services, 'tcp');
   return graph.derive(
     'authorizationFindings',
     deps.policies.authorization.models,

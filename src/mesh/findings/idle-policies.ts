@@ -6,6 +6,7 @@ import { labelKeys, selectorKey } from '../objects/label-keys.ts';
 import type { Policies } from '../objects/policies.ts';
 import { type Workloads, selectedWorkloads } from '../objects/workloads.ts';
 import { type Settings, settingOf } from '../settings.ts';
+import { declarePeerConflicts } from './peer-conflicts.ts';
 import type { HasProblems } from './problems.ts';
 
 export interface IdlePolicyDeps {
@@ -19,7 +20,7 @@ export interface IdlePolicyDeps {
 const mostCompared = 1_000;
 
 /**
- * What owners of policies are told that select nobody. For a namespace of which no workload is known, nothing: files may
+ * What owners of policies are told that have no effect: another one is used, or they select nobody. For a namespace of which no workload is known, nothing: files may
  * be without Pods. Nor for labels in the root namespace, which select in all namespaces.
  */
 export function declareIdlePolicies(graph: Graph, deps: IdlePolicyDeps): readonly Collection<HasProblems>[] {
@@ -46,7 +47,7 @@ export function declareIdlePolicies(graph: Graph, deps: IdlePolicyDeps): readonl
     policies.requests.models,
     policies.authorization.models,
   ];
-  return kinds.map((models) =>
+  const idle = kinds.map((models) =>
     graph.derive(`idle ${models.name}`, models, (key, { ref, namespace, target }, read, emit: Emit<HasProblems>) => {
       const field = target.kind === 'gateways' ? 'spec' : 'spec.selector';
       const report = (message: string): void =>
@@ -68,4 +69,5 @@ export function declareIdlePolicies(graph: Graph, deps: IdlePolicyDeps): readonl
       report(`has no effect: ${what}. Correct it, or delete the policy.`);
     }),
   );
+  return [...idle, declarePeerConflicts(graph, deps)];
 }

@@ -256,7 +256,8 @@ describe('of more policies with a label than are compared, nobody knows whether'
     [
       'plaintext is accepted',
       [deny('shop/p', { ...app, ...from({ principals }) })],
-      (path) => peers(path, 'PERMISSIVE', app),
+      // Each for workloads of its own, or the oldest would hide the others.
+      (path) => peers(path, 'PERMISSIVE', of({ app: 'a', one: path.replace('/', '.') })),
       'spec.rules[0] Ineffective: denies by identity',
     ],
     [
@@ -271,6 +272,93 @@ describe('of more policies with a label than are compared, nobody knows whether'
     check([...objects, ...others(99)], [`/shop/p ${remark}`]);
     check([...objects, ...others(101)], []);
   });
+});
+
+describe('PeerAuthentications for the same workloads', () => {
+  const created = (object: KubernetesObject, creationTimestamp: string): KubernetesObject => ({
+    ...object,
+    metadata: { ...object.metadata, creationTimestamp },
+  });
+  const young = (object: KubernetesObject) => created(object, '2026-02-01T00:00:00Z');
+  const old = (object: KubernetesObject) => created(object, '2026-01-01T00:00:00Z');
+  const narrow = of({ app: 'a', version: 'v1' });
+  test.each<Case>([
+    [
+      'with one selector, the older is used',
+      [young(peers('shop/a', 'STRICT', app)), old(peers('shop/b', 'PERMISSIVE', app))],
+      ['/shop/a spec.selector Conflicted: has no effect'],
+    ],
+    [
+      'of a namespace, too',
+      [old(peers('shop/a', 'STRICT')), old(peers('shop/b', 'DISABLE'))],
+      ['/shop/b spec Conflicted: has no effect'],
+    ],
+    [
+      'and of the mesh',
+      [young(peers('istio-system/a', 'STRICT')), old(peers('istio-system/b', 'DISABLE'))],
+      ['/istio-system/a spec Conflicted: has no effect'],
+    ],
+    [
+      'a narrower selector is not stronger',
+      [old(peers('shop/a', 'STRICT', app)), young(peers('shop/b', 'DISABLE', narrow))],
+      ['/shop/b spec.selector Conflicted: has no effect'],
+    ],
+    [
+      'an older one of them leaves the others',
+      [old(peers('shop/a', 'STRICT', narrow)), young(peers('shop/b', 'DISABLE', app))],
+      [],
+    ],
+    [
+      'a namespace, and workloads in it, are different',
+      [peers('shop/a', 'STRICT'), peers('shop/b', 'DISABLE', app)],
+      [],
+    ],
+    ['other namespaces are others', [peers('shop/a', 'STRICT', app), peers('bank/a', 'DISABLE', app)], []],
+  ])('%s', (_, objects, expected) => check(objects, expected));
+
+  test('are told which one is used', () => {
+    const { mesh } = new MeshLab([young(peers('shop/a', 'STRICT', app)), old(peers('shop/b', 'PERMISSIVE', app))]);
+    expect([...mesh.problems.byObject.entries()].flatMap(([, problems]) => problems)).toMatchObject([
+      { message: expect.stringContaining('the older PeerAuthentication/shop/b is for the same workloads, too') },
+    ]);
+  });
+
+  test('are told if there are many', () => {
+    const many = Array.from({ length: 150 }, (_, i) => peers(`shop/p${i}`, 'STRICT', app));
+    expect(told(new MeshLab(many))).toHaveLength(149);
+  });
+});
+
+describe('a rule for tokens on a port whose protocol is detected', () => {
+  const ports = (name: string) => [{ name, port: 8080 }];
+  const detected = service('shop/a', { selector: { app: 'a' }, ports: ports('web') });
+  const required = (path: string, spec: object) =>
+    security('RequestAuthentication', path, { jwtRules: [{ issuer: 'x', jwks, presence: 'REQUIRED' }], ...spec });
+  const asked = allow('shop/p', { ...from({ requestPrincipals: ['*'] }) });
+  const told = ['/shop/r spec.jwtRules[0] TooBroad: must see every'];
+  test.each<Case>([
+    ['that must see every request', [required('shop/r', app), detected], told],
+    ['of the whole namespace', [required('shop/r', {}), detected], told],
+    ['for some of its workloads', [required('shop/r', of({ app: 'a', version: 'v1' })), detected], told],
+    [
+      'that writes headers',
+      [
+        security('RequestAuthentication', 'shop/r', {
+          jwtRules: [{ issuer: 'x', jwks, outputClaimToHeaders: [{ header: 'x-sub', claim: 'sub' }] }],
+        }),
+        asked,
+        detected,
+      ],
+      told,
+    ],
+    ['that may be left out', [tokens('shop/r'), asked, detected], []],
+    ['of others', [required('shop/r', of({ app: 'b' })), detected], []],
+    [
+      'with a protocol',
+      [required('shop/r', app), service('shop/a', { selector: { app: 'a' }, ports: ports('http') })],
+      [],
+    ],
+  ])('%s', (_, objects, expected) => check(objects, expected));
 });
 
 test('a sound mesh hears nothing', () => {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { conditionsOf } from '../../status/conditions.ts';
 import { TestMesh, connectedProxy, readObjects } from '../../../test/harness/mesh.ts';
 
@@ -152,4 +152,54 @@ test('however many destinations are missing, their number is bounded, and the ow
     { type: 'Accepted', status: 'True' },
     { type: 'ResolvedRefs', message: expect.stringMatching(/ And 4995 more\.$/) as string },
   ]);
+});
+
+describe('hosts that no Gateway accepts', () => {
+  const gateway = (name: string, ...servers: string[]) => `
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: ${name}, namespace: edge}
+spec: {selector: {gw: ingress}, servers: [${servers.join()}]}
+---`;
+  const http = (...hosts: string[]) =>
+    `{port: {number: 80, name: http, protocol: HTTP}, hosts: ${JSON.stringify(hosts)}}`;
+  const passthrough = (number: number, ...hosts: string[]) =>
+    `{port: {number: ${number}, name: tls-${number}, protocol: TLS}, hosts: ${JSON.stringify(hosts)}, tls: {mode: PASSTHROUGH}}`;
+  const site = (hosts: string, gateways: string, more = 'http: [{route: [{destination: {host: a}}]}]') =>
+    route(`{hosts: ${hosts}, gateways: ${gateways}, ${more}}`);
+  const sni = (names: string) => `tls: [{match: [{sniHosts: ${names}}], route: [{destination: {host: a}}]}]`;
+  const web = gateway('web', http('shop.example', '*.api.example', 'other/*.private.example'));
+  const outside = (field: string, what: string, gateways: string) =>
+    `Ineffective ${field}: No server of Gateway ${gateways} accepts ${what} from namespace shop, so it is never served there`;
+
+  test.each([
+    ['a host', '[www.shop.example]', '[edge/web]', [outside('spec.gateways[0]', '"www.shop.example"', 'edge/web')]],
+    [
+      'a host for others',
+      '[x.private.example]',
+      '[edge/web]',
+      [outside('spec.gateways[0]', '"x.private.example"', 'edge/web')],
+    ],
+    [
+      'one of several hosts',
+      '[shop.example, b.example]',
+      '[edge/web]',
+      [outside('spec.hosts', '"b.example"', 'edge/web')],
+    ],
+    ['a host that the mesh has', '[a, shop.example]', '[mesh, edge/web]', []],
+    ['a host under a wildcard', '[x.api.example]', '[edge/web]', []],
+    ['a wildcard over a host', '["*.example"]', '[edge/web]', []],
+  ])('are reported: %s', (_, hosts, gateways, expected) => {
+    expect(check(one, web, site(hosts, gateways))).toEqual(expected);
+  });
+
+  test('server names count by the servers that forward by them, of any Gateway of the match', () => {
+    const pass = gateway('pass', http('*'), passthrough(443, 'a.pass.example'), passthrough(8443, '*.more.example'));
+    const tls = sni('[a.pass.example, x.more.example, b.pass.example]');
+    expect(check(one, pass, site('["*"]', '[edge/pass]', tls))).toEqual([
+      outside('spec.tls[0].match[0].sniHosts', 'server name "b.pass.example"', 'edge/pass'),
+    ]);
+    expect(check(one, pass, site('["*"]', '[mesh, edge/pass]', tls))).toEqual([]);
+  });
 });

@@ -2,6 +2,7 @@ import type { Problem } from '../../api/problem.ts';
 import { boundProblems } from '../../api/problem-list.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { DestinationTarget } from '../../model/client.ts';
+import type { GatewayModel } from '../../model/gateway.ts';
 import { isWildcard } from '../../model/host.ts';
 import type { SidecarModel } from '../../model/sidecar.ts';
 import { anyTraits } from '../../model/traits.ts';
@@ -10,6 +11,7 @@ import { destinationsOf } from '../../model/virtual-service-parts.ts';
 import { parseObjectKey, objectKey } from '../../api/object.ts';
 import { toldTo } from '../../settle/delegate.ts';
 import { missingDestination } from '../../settle/missing-destination.ts';
+import { type GatewayHosts, declareGatewayHosts, outsideGateways } from './gateway-hosts.ts';
 import type { HasProblems } from './problems.ts';
 import { type DestinationDeps, lookupFor, nameOf } from '../resources/destinations.ts';
 import { serviceFor } from '../clients/lookups.ts';
@@ -19,15 +21,18 @@ import type { VirtualServices } from '../objects/virtual-services.ts';
 export interface ReferenceDeps extends DestinationDeps {
   readonly virtualServices: VirtualServices;
   readonly sidecars: Sidecars;
+  /** Gateways as parsed. */
+  readonly gateways: Collection<GatewayModel>;
 }
 
 /** Names in objects that do not resolve for clients in the object's own namespace, even if no proxy is there. */
 export function declareReferences(graph: Graph, deps: ReferenceDeps): readonly Collection<HasProblems>[] {
+  const gatewayHosts = declareGatewayHosts(graph, deps.gateways);
   const routes = graph.derive(
     'references of routes',
     deps.virtualServices.routes,
     (key, model, read, emit: Emit<HasProblems>) => {
-      const problems = boundProblems(missingOf(key, model, read, deps));
+      const problems = boundProblems(findingsOf(key, model, read, { ...deps, gatewayHosts }));
       if (problems.length > 0) emit(key, { problems });
     },
   );
@@ -63,9 +68,15 @@ function isMissing(target: DestinationTarget): boolean {
 }
 
 /** One after the other: an object can have a hundred thousand destinations. */
-function* missingOf(key: string, model: VirtualServiceModel, read: Reader, deps: ReferenceDeps): Iterable<Problem> {
+function* findingsOf(
+  key: string,
+  model: VirtualServiceModel,
+  read: Reader,
+  deps: ReferenceDeps & { readonly gatewayHosts: Collection<GatewayHosts> },
+): Iterable<Problem> {
   yield* missingDestinations(model, read, deps);
   yield* missingGateways(key, model, read, deps);
+  yield* outsideGateways(key, model, read, deps.gatewayHosts);
 }
 
 function* missingDestinations(model: VirtualServiceModel, read: Reader, deps: ReferenceDeps): Iterable<Problem> {

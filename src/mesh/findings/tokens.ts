@@ -1,15 +1,19 @@
 import type { ObjectRef } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
-import type { Collection, Emit, Graph, Index } from '../../cache/graph.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import type { AuthorizationPolicyModel, Condition } from '../../model/authorization.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import { type Labels, printSelector } from '../../model/labels.ts';
 import { type PolicyObject, selectorsOf } from '../../model/policy-target.ts';
+import { mustSeeRequests } from '../../model/request-authentication.ts';
+import { labelKeys } from '../objects/label-keys.ts';
 import type { Policies } from '../objects/policies.ts';
 import type { VirtualServices } from '../objects/virtual-services.ts';
+import type { Services } from '../objects/services.ts';
 import type { Settings } from '../settings.ts';
 import { allOf, wholeOf } from '../whole.ts';
 import { declareOverlaps } from './policy-overlaps.ts';
+import { type PortOfService, declarePortsByLabel } from './ports-by-label.ts';
 import type { HasProblems } from './problems.ts';
 
 /** At most this many are reported for each object. */
@@ -19,8 +23,8 @@ const mostRemarks = 20;
 const mostCompared = 100;
 
 /**
- * What owners of policies are told about tokens that nobody verifies, and about tokens that are verified, but that
- * nobody asks for.
+ * What owners of policies are told about tokens that nobody verifies, about tokens that are verified, but that nobody
+ * asks for, and about ports that are closed to what is not HTTP.
  *
  * @param gateways by object key.
  */
@@ -28,6 +32,7 @@ export function declareTokenFindings(
   graph: Graph,
   { authorization, requests }: Policies,
   settings: Settings,
+  services: Services,
   virtualServices: VirtualServices,
   gateways: Collection<GatewayModel>,
 ): readonly Collection<HasProblems>[] {
@@ -40,6 +45,7 @@ export function declareTokenFindings(
     settings,
     (policy) => !policy.dryRun && (policy.action === 'CUSTOM' || conditionsOnTokens(policy).length > 0),
   );
+  const detected = declarePortsByLabel(graph, services, 'sniffed');
   return [
     graph.derive('unverified tokens', authorization.models, (key, policy, read, emit: Emit<HasProblems>) => {
       const conditions = policy.action === 'CUSTOM' ? [] : conditionsOnTokens(policy);
@@ -62,7 +68,26 @@ export function declareTokenFindings(
         'lets requests without a token through: only invalid tokens are refused. Add an AuthorizationPolicy for the same workloads that allows requestPrincipals, or set presence: REQUIRED.';
       emit(key, { problems: [remark(ref, 'spec.jwtRules', message)] });
     }),
+    graph.derive('tokens on detected ports', requests.models, (key, policy, read, emit: Emit<HasProblems>) => {
+      const rule = policy.rules.find(mustSeeRequests);
+      const found = rule && detectedPortOf(policy, read, detected);
+      if (rule === undefined || found === undefined) return;
+      const message = `must see every request, but the protocol of port ${found.port} of Service ${found.service} is detected: its connections that are not recognized as HTTP are closed, because a client could disguise a request as one of them. Set appProtocol, or name the port http-NAME or tcp-NAME.`;
+      emit(key, { problems: [{ object: policy.ref, field: rule.field, reason: 'TooBroad', message }] });
+    }),
   ];
+}
+
+/** A port of a Service that may have the same workloads. */
+function detectedPortOf(
+  { namespace, target }: PolicyObject,
+  read: Reader,
+  detected: Collection<readonly PortOfService[]>,
+): PortOfService | undefined {
+  if (target.kind === 'gateways') return undefined;
+  const [labels = {}] = selectorsOf(target);
+  const keys = Object.keys(labels).length === 0 ? [`${namespace}|`] : labelKeys(namespace, labels);
+  return keys.flatMap((name) => read.get(detected, name) ?? []).find(({ selector }) => mayOverlap(labels, selector));
 }
 
 /** Selectors of gateways with routes that compare claims: what a request may do without a token is written there. */
@@ -89,11 +114,12 @@ function declareRoutingGateways(
 /** Whether a router may be selected by one of the gateways and by the policy. */
 function routesByClaims(gateways: readonly Labels[], { target }: PolicyObject): boolean {
   if (gateways.length > mostCompared) return true;
-  return selectorsOf(target).some((labels) =>
-    gateways.some((selector) =>
-      Object.entries(labels).every(([name, value]) => !Object.hasOwn(selector, name) || selector[name] === value),
-    ),
-  );
+  return selectorsOf(target).some((labels) => gateways.some((selector) => mayOverlap(labels, selector)));
+}
+
+/** Whether a workload can have the labels of both. */
+function mayOverlap(labels: Labels, selector: Labels): boolean {
+  return Object.entries(labels).every(([name, value]) => !Object.hasOwn(selector, name) || selector[name] === value);
 }
 
 function remark(object: ObjectRef, field: string, message: string): Problem {

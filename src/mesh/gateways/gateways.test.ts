@@ -458,3 +458,44 @@ spec: {selector: {matchLabels: {${labels}}}, jwtRules: [{issuer: x, jwks: '{"key
   mesh.delete(readObjects(tokens('istio: ingress')));
   expect(problemsOf(mesh)).toEqual(remarks);
 });
+
+test('a passthrough server forwards only the names that are among its own hosts', () => {
+  const server = (port: number, ...hosts: string[]) =>
+    `{port: {number: ${port}, name: tls-${port}, protocol: TLS}, hosts: ${JSON.stringify(hosts)}, tls: {mode: PASSTHROUGH}}`;
+  const servers = [server(443, '*.pass.example', 'shop/own.example', 'other/theirs.example'), server(8443, '*')];
+  const names = '[a.pass.example, "*.b.pass.example", x.other.example, own.example, theirs.example, "*.example"]';
+  const tls = (match: string) => `tls: [{match: [{${match}}], route: [{destination: {host: a}}]}]`;
+  const forwarded = (match: string) =>
+    Object.fromEntries(
+      (
+        meshWith(
+          gateway('pass', `[${servers.join()}]`),
+          route('wide', `{hosts: ["*"], gateways: [edge/pass], ${tls(match)}}`),
+        ).json('router').lds as ForwardingListener[]
+      ).map(({ name, filterChains }) => [
+        name,
+        filterChains.flatMap(({ filterChainMatch }) => filterChainMatch?.serverNames ?? ['any']),
+      ]),
+    );
+  expect(forwarded(`sniHosts: ${names}`)).toEqual({
+    '0.0.0.0_443': ['*.b.pass.example', '*.pass.example', 'a.pass.example', 'own.example'],
+    '0.0.0.0_8443': [
+      '*.b.pass.example',
+      '*.example',
+      'a.pass.example',
+      'own.example',
+      'theirs.example',
+      'x.other.example',
+    ],
+  });
+  expect(forwarded('sniHosts: ["*"]')).toEqual({
+    '0.0.0.0_443': ['*.pass.example', 'own.example'],
+    '0.0.0.0_8443': ['any'],
+  });
+  expect(forwarded('port: 443, sniHosts: ["*.other.example"]')).toEqual({});
+});
+
+interface ForwardingListener {
+  readonly name: string;
+  readonly filterChains: readonly { readonly filterChainMatch?: { readonly serverNames?: readonly string[] } }[];
+}

@@ -68,13 +68,16 @@ export function declareGateways(
   });
   const routers = declareRouters(graph, deps, models);
   const sets = graph.derive('gatewaySets', routers.classes, (key, router, read, emit: Emit<GatewaySet>) => {
+    const { rootNamespace, crossNamespaceFiles } = optionsOf(read, inputs);
     const merged = mergeServers({
       gateways: router.gateways.flatMap((gateway) => read.get(models, gateway) ?? []),
       targetPort: (port) => router.targetPorts[port] ?? port,
       traits: router.traits,
       namespace: router.namespace,
-      rootNamespace: optionsOf(read, inputs).rootNamespace,
-      credential: (resource, part) => credentialState(read, inputs, { account: router.account, resource }, part),
+      rootNamespace,
+      crossNamespaceFiles,
+      credential: (gateway, resource, part) =>
+        credentialState(read, inputs, { account: router.account, resource }, part, gateway),
     });
     emit(key, { router, ...merged });
   });
@@ -168,7 +171,7 @@ function declareListeners(graph: Graph, deps: AutoPassthroughDeps, routers: Rout
   return { settle, built, members, autoPassthrough };
 }
 
-/** The files that a router must read for its servers, each once. */
+/** The files that a router itself must read for its servers, each once. */
 function declareFileSecrets(
   graph: Graph,
   { encoder }: GatewayDeps,
@@ -179,12 +182,11 @@ function declareFileSecrets(
     'gatewaySecrets',
     sets,
     (_, { router, listeners }, read, emit: Emit<Member>) => {
-      if (router.traits.agent) return;
       const secrets = new Map<string, { readonly secret: Secret; readonly namedBy: ObjectRef[] }>();
       for (const { ref, server } of listeners.flatMap(({ servers }) => servers)) {
         const { serves } = server;
         if (serves.kind !== 'https' && serves.kind !== 'tls') continue;
-        for (const secret of fileSecretsOf(serves.tls)) {
+        for (const secret of fileSecretsOf(serves.tls, router.traits)) {
           const { name = '' } = secret;
           const known = secrets.get(name);
           if (known === undefined) secrets.set(name, { secret, namedBy: [ref] });

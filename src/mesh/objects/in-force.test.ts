@@ -37,3 +37,30 @@ test('one of an object that was deleted is not in force for another one of its n
   expect(mesh.verdictOf(generationKey('ServiceEntry', key))?.inForce).toBeUndefined();
   expect(mesh.services.get('shop/api.example.com')).toBeUndefined();
 });
+
+test('of a policy, the newest valid generation is in force, whatever proxies reject', () => {
+  const lab = new TestMesh();
+  const { inputs } = lab.mesh;
+  const policyKey = 'Kubernetes/shop/lock';
+  const id = generationKey('AuthorizationPolicy', policyKey);
+  const policy = (generation: number, spec: object) => ({
+    apiVersion: 'security.istio.io/v1',
+    kind: 'AuthorizationPolicy',
+    metadata: { name: 'lock', namespace: 'shop', uid: 'u', generation },
+    spec,
+  });
+  const rejected = { uid: 'u', generations: [2, 3].map((generation) => ({ generation, proxies: 2, refusals: [] })) };
+  const loose = policy(1, { rules: [{}] });
+  const strict = policy(2, {});
+  lab.commit([
+    inputs.rejectedGenerations.write(id, rejected),
+    inputs.formerGenerations.write(id, { objects: [loose] }),
+    inputs.objects.AuthorizationPolicy.write(policyKey, strict),
+  ]);
+  expect(lab.mesh.verdictOf(id)?.inForce).toBeUndefined();
+  lab.commit([
+    inputs.formerGenerations.write(id, { objects: [strict, loose] }),
+    inputs.objects.AuthorizationPolicy.write(policyKey, policy(3, { action: 'NONE' })),
+  ]);
+  expect(lab.mesh.verdictOf(id)?.inForce).toEqual({ generation: 2 });
+});

@@ -1,4 +1,4 @@
-import { type CustomKindName, kinds } from '../../api/kinds.ts';
+import { type CustomKindName, kinds, restricts } from '../../api/kinds.ts';
 import { type KubernetesObject, parseObjectKey } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { HasProblems } from '../findings/problems.ts';
@@ -11,10 +11,10 @@ export interface InForce {
 }
 
 /**
- * What the generations in force mean: of each object, the newest that is valid and that proxies do not reject. Problems
- * are always those of the newest.
- * @param nothing what an object means that is not in force at all. Undefined for kinds that fail closed: an object that
- * was never good stays, and means what can be read of it.
+ * What the generations in force mean: of each object, the newest that is valid and that proxies do not reject; of kinds
+ * that restrict proxies, the newest that is valid. Problems are always those of the newest.
+ * @param nothing what an object means that is not in force at all. Undefined for kinds that restrict: an object that was
+ * never good stays, and means what can be read of it.
  */
 export function declareReconciled<Result extends HasProblems>(
   graph: Graph,
@@ -27,11 +27,13 @@ export function declareReconciled<Result extends HasProblems>(
   return graph.derive(name, objects[kind], (key, object, read, emit: Emit<Result & InForce>) => {
     const newest = reconcile(key, object, read);
     const id = generationKey(kind, key);
-    const rejected = isRejected(object, read.get(rejectedGenerations, id));
+    // Nobody who is shut out has a vote on that.
+    const rejections = restricts(kind) ? undefined : read.get(rejectedGenerations, id);
+    const rejected = isRejected(object, rejections);
     if (!rejected && isValid(newest)) return emit(key, newest);
     const { problems } = newest;
     for (const former of formersOf(object, read.get(formerGenerations, id))) {
-      if (isRejected(former, read.get(rejectedGenerations, id))) continue;
+      if (isRejected(former, rejections)) continue;
       const result = reconcile(key, former, read);
       if (!isValid(result)) continue;
       return emit(key, { ...result, problems, inForce: { generation: former.metadata.generation ?? 0 } });

@@ -81,7 +81,10 @@ const ofNamespace = (namespace: string): string => `${namespace}|`;
 /** Of more policies that share a label with a selector, remarks about it do not say what they mean together. */
 const mostCompared = 100;
 
-/** The same in any order; undefined if too many would have to be compared. For remarks, which each policy may get. */
+/**
+ * The policies in these namespaces that select a workload with these labels, in any order; undefined if too many would
+ * have to be compared. For remarks, which each policy may get.
+ */
 export function comparedPolicies<Model extends PolicyObject>(
   read: Reader,
   { bySelector }: Pick<PolicyKind<Model>, 'bySelector'>,
@@ -94,6 +97,24 @@ export function comparedPolicies<Model extends PolicyObject>(
   if (groups.reduce((count, { length }) => count + length, 0) > mostCompared) return undefined;
   const models = groups.flatMap((group) => group.map(({ value }) => value));
   return models.filter(({ target }) => selectorsOf(target).some((selector) => selects(selector, labels)));
+}
+
+/**
+ * The oldest policy in the namespace that selects everything that a selector does, if it is among those that share a
+ * label with it and are looked at.
+ */
+export function oldestFor<Model extends PolicyObject>(
+  read: Reader,
+  { bySelector }: Pick<PolicyKind<Model>, 'bySelector'>,
+  namespace: string,
+  selector: Labels,
+  isMeant: (model: Model) => boolean,
+): Model | undefined {
+  return [ofNamespace(namespace), ...labelKeys(namespace, selector)]
+    .flatMap((group) => read.group(bySelector, group).slice(0, mostCompared))
+    .map(({ value }) => value)
+    .filter((model) => isMeant(model) && selectorsOf(model.target).some((labels) => selects(labels, selector)))
+    .sort(compareAge)[0];
 }
 
 /** The policies in a namespace that select a workload with these labels, oldest first. */

@@ -12,6 +12,9 @@ import { selectRule } from '../../settle/rule-selection.ts';
 import { type MergedRules, mergeRules } from '../../settle/destination-rule-merge.ts';
 import { type ReconciledRule, reconcileDestinationRule } from '../../reconcilers/destination-rule/destination-rule.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
+import { withholdFiles } from '../../settle/withheld-files.ts';
+import type { HasProblems } from '../findings/problems.ts';
+import { declareRuleFiles, namesFiles } from './rule-files.ts';
 import { type InForce, declareReconciled } from './in-force.ts';
 import { type Settings, settingOf } from '../settings.ts';
 
@@ -19,6 +22,8 @@ export interface Rules {
   readonly parsed: Collection<ReconciledRule & InForce>;
   /** By object key, before merging. */
   readonly single: Collection<DestinationRuleModel>;
+  /** Which files they may have clients read. By namespace. */
+  readonly files: Collection<HasProblems>;
   readonly merged: Collection<{ rules: readonly DestinationRuleModel[]; problems: readonly Problem[] }>;
   /** By rule id. */
   readonly rules: Collection<DestinationRuleModel>;
@@ -51,14 +56,24 @@ export function declareRules(graph: Graph, inputs: Inputs, settings: Settings): 
     (_, rule) => [`${rule.namespace}/${rule.host}`],
     (a, b) => compareAge(a.value, b.value),
   );
-  const merged = graph.derive('merged rules', sameHost, (key, members, _, emit: Emit<MergedRules>) =>
-    emit(key, mergeRules(members.map((member) => member.value))),
-  );
+  const files = declareRuleFiles(graph, single, inputs);
+  const merged = graph.derive('merged rules', sameHost, (key, members, read, emit: Emit<MergedRules>) => {
+    const all = members.map((member) => member.value);
+    const result = mergeRules(all);
+    const allowed = all.some(namesFiles) ? read.get(files, all[0]!.namespace) : undefined;
+    emit(
+      key,
+      allowed === undefined
+        ? result
+        : { ...result, rules: result.rules.flatMap((rule) => withholdFiles(rule, allowed)) },
+    );
+  });
   const rules = graph.derive('rules', merged, (_, value, __, emit: Emit<DestinationRuleModel>) => {
     for (const rule of value.rules) emit(rule.id, rule);
   });
   return {
     parsed,
+    files,
     merged,
     single,
     rules,

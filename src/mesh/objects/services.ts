@@ -272,15 +272,23 @@ export function shardOf(service: Pick<MeshService, 'namespace' | 'host'>): strin
   return `${service.namespace}/${spreadHash(service.host) % SHARDS}`;
 }
 
+/** Who sees two services. */
+function inBoth(a: readonly string[], b: readonly string[]): readonly string[] {
+  if (a.includes('*')) return b;
+  return b.includes('*') ? a : a.filter((client) => b.includes(client));
+}
+
 /** Aliases of a host, and their aliases; a loop ends where it began. */
 function aliasesOf(host: string, pointingTo: (host: string) => readonly { value: MeshService }[]): Alias[] {
   const found = new Map<string, Alias>();
-  const open = [host];
+  const open: Pick<Alias, 'host' | 'exportTo'>[] = [{ host, exportTo: ['*'] }];
   for (let next = open.pop(); next !== undefined; next = open.pop())
-    for (const { value } of pointingTo(next))
+    for (const { value } of pointingTo(next.host))
       if (value.host !== host && !found.has(value.host)) {
-        found.set(value.host, { host: value.host, namespace: value.namespace, origins: value.origins });
-        open.push(value.host);
+        const exportTo = inBoth(next.exportTo, value.exportTo);
+        const alias = { host: value.host, exportTo, namespace: value.namespace, origins: value.origins };
+        found.set(value.host, alias);
+        open.push(alias);
       }
   return [...found.values()].sort((a, b) => (a.host < b.host ? -1 : 1));
 }

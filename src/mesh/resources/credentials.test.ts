@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { objectOf } from '../../../test/harness/lab.ts';
 import { TestMesh, connectedProxy } from '../../../test/harness/mesh.ts';
 import type { KubernetesObject } from '../../api/object.ts';
-import { mostNamed, mostNamedForOthers } from './named-credentials.ts';
+import { mostNamed, mostNamedForOthers } from '../../model/named-limits.ts';
 
 const rule = (path: string, names: readonly string[]) =>
   objectOf('DestinationRule', path, {

@@ -2,11 +2,14 @@ import { quote } from '../../api/quote.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import {
+  type Credential,
   type CredentialObject,
+  GRANTS,
   type CredentialSource,
   type KeyPair,
   type TrustedRoots,
   credentialKey,
+  grants,
   parseCredentialKey,
   sourceOfResource,
 } from '../../model/credential.ts';
@@ -111,12 +114,13 @@ export function declareCredentials(graph: Graph, deps: CredentialDeps): Credenti
   };
 }
 
-/** What proxies with an account get under a name; the account may be empty. */
+/** What proxies with an account get under a name, for this Gateway if one names it; the account may be empty. */
 export function credentialState(
   read: Reader,
   inputs: Inputs,
   { account, resource }: CredentialUse,
   part: CredentialSource['part'],
+  gateway?: Pick<GatewayModel, 'namespace' | 'name'>,
 ): CredentialState<KeyPair | TrustedRoots> {
   const assumes = optionsOf(read, inputs).assumesCredentials === true;
   if (account === '' && !assumes) return { problem: 'Only proxies that connect on the secure port get Secrets' };
@@ -139,6 +143,12 @@ export function credentialState(
     const credential = read.get(inputs.credentials, credentialKey(object));
     if (credential === undefined) return assumes ? {} : { isPending: true };
     if (!credential.exists) continue;
+    if (part === 'pair' && gateway !== undefined && isWithheld(read, inputs, object, credential, gateway))
+      return {
+        problem:
+          `${printObject(object)} is not granted to Gateways in namespace ${gateway.namespace}; ` +
+          `name that namespace in its annotation ${GRANTS}, or name a Secret that has it`,
+      };
     const { content, problem } = credential[part];
     return {
       ...(content !== undefined && { content }),
@@ -147,6 +157,19 @@ export function credentialState(
   }
   const [last] = source.objects.slice(-1);
   return { problem: `${printObject(last!)} does not exist` };
+}
+
+/** Whether a Gateway of another namespace needs a grant, and has none. What is in the root namespace may use all. */
+function isWithheld(
+  read: Reader,
+  inputs: Inputs,
+  object: CredentialObject,
+  credential: Credential,
+  gateway: Pick<GatewayModel, 'namespace' | 'name'>,
+): boolean {
+  const { gatewaySecretGrants, rootNamespace } = optionsOf(read, inputs);
+  if (!gatewaySecretGrants || [object.namespace, rootNamespace].includes(gateway.namespace)) return false;
+  return !grants(credential, gateway);
 }
 
 /** Undefined: not known yet. Authorities are not secret. */

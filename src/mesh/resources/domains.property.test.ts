@@ -4,6 +4,7 @@ import { type EnvoyNode, TestMesh, connectedProxy } from '../../../test/harness/
 import { createCheckSound } from '../../../test/harness/sound.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { objectOf } from '../../../test/harness/lab.ts';
+import { runs } from '../../testing/runs.ts';
 
 // Few names, so that worlds are full of objects that want the same domains.
 const namespaces = ['shop', 'other'] as const;
@@ -215,6 +216,6 @@ test('whoever wants a domain, in a table it is there once', () => {
       );
       expect(faults).toEqual([]);
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   );
 });

@@ -43,3 +43,37 @@ test('a listener that policies would make too large accepts nothing, and their o
   expect(ofGrpcServer()).toContain('"rules":{}');
   expect(problems()).toEqual([expect.objectContaining({ field: 'spec.rules', reason: 'Invalid' })]);
 });
+
+test('so does one with too many places for tokens', () => {
+  const jwks = JSON.stringify({ keys: [{ kty: 'oct', kid: 'a', k: 'c2VjcmV0' }] });
+  const tokens = (count: number) =>
+    ['a', 'b', 'c'].map((name) => ({
+      apiVersion: 'security.istio.io/v1',
+      kind: 'RequestAuthentication',
+      metadata: { name, namespace: 'shop' },
+      spec: {
+        jwtRules: Array.from({ length: count }, (_, i) => ({
+          issuer: `${name}-${i}`,
+          jwks,
+          fromCookies: [`${name}-${i}`],
+        })),
+      },
+    })) as unknown as KubernetesObject[];
+  const lab = new MeshLab(
+    [service('shop/a', { selector: { app: 'a' } }), ...tokens(60)],
+    [proxy('a.shop', { app: 'a' })],
+  );
+  const listener = () => JSON.stringify(lab.json('a.shop').lds);
+  const problems = () =>
+    [...lab.mesh.problems.byObject.entries()].flatMap(([, found]) =>
+      found.filter(({ reason }) => reason === 'Invalid'),
+    );
+  expect(listener()).toContain('places-179-0');
+  expect(problems()).toEqual([]);
+  lab.apply(tokens(70));
+  expect(listener()).not.toContain('places-');
+  expect(listener()).toContain('"rules":{}');
+  expect(problems().map(({ object, field }) => [object.name, field])).toEqual(
+    ['a', 'b', 'c'].map((name) => [name, 'spec.jwtRules']),
+  );
+});

@@ -8,6 +8,7 @@ import { fileSecretsOf } from '../../envoy/tls/file-secrets.ts';
 import { buildInbound } from '../../envoy/listener/inbound-listeners.ts';
 import { type Labels, printSelector } from '../../model/labels.ts';
 import type { PeerModes } from '../../model/peer-authentication.ts';
+import type { PolicyObject } from '../../model/policy-target.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
 import { inboundCluster } from '../../model/service.ts';
 import { egressImports } from '../../model/sidecar.ts';
@@ -17,7 +18,7 @@ import { type Member, type Members, emitMember, sameMember } from './members.ts'
 import type { HasProblems } from '../findings/problems.ts';
 import type { Problem } from '../../api/problem.ts';
 import type { InboundTarget } from '../../model/inbound.ts';
-import type { Policies } from '../objects/policies.ts';
+import type { Policies, PolicyKind } from '../objects/policies.ts';
 import { type Rules, ruleFor } from '../objects/rules.ts';
 import type { Services } from '../objects/services.ts';
 import { type Settings, settingOf } from '../settings.ts';
@@ -104,7 +105,13 @@ export function declareInbounds(graph: Graph, deps: InboundDeps): Inbounds {
       const security = read.get(deps.securityFilters, set);
       if (security === undefined || !isTooLarge(security, chainsOf(served))) return;
       const policies = read.get(deps.workloadPolicies.sets, set);
-      emit(key, { problems: tooLargeProblems(policies?.authorization ?? [], read, deps, served.length) });
+      if (policies === undefined) return;
+      const { authorization, requests } = policies;
+      const ofTokens = security.size === Infinity || authorization.length === 0;
+      const problems = ofTokens
+        ? tooLargeProblems(requests, deps.policies.requests, 'spec.jwtRules', read, served.length)
+        : tooLargeProblems(authorization, deps.policies.authorization, 'spec.rules', read, served.length);
+      emit(key, { problems });
     },
   );
   const unused = graph.derive(
@@ -119,12 +126,11 @@ export function declareInbounds(graph: Graph, deps: InboundDeps): Inbounds {
   return { members, problems: [targets, tooLarge, unused], targets };
 }
 
-/** Files of ingress listeners, each once, for a proxy without an agent to read them. */
+/** The files that a proxy itself must read for its ingress listeners, each once. */
 function ingressFiles({ traits }: WorkloadClass, served: readonly InboundTarget[]) {
   const files = new Map<string, { readonly secret: Secret; readonly origins: ObjectRef[] }>();
-  if (traits.agent) return files;
   for (const { ingress, origins } of served)
-    for (const secret of ingress?.tls === undefined ? [] : fileSecretsOf(ingress.tls)) {
+    for (const secret of ingress?.tls === undefined ? [] : fileSecretsOf(ingress.tls, traits)) {
       const { name = '' } = secret;
       const known = files.get(name);
       if (known === undefined) files.set(name, { secret, origins: [...origins] });
@@ -148,16 +154,18 @@ function unusedTls(served: readonly InboundTarget[], { mode, ports }: PeerModes)
 export const chainsOf = (served: readonly InboundTarget[]): number => 2 * served.length + 6;
 
 function tooLargeProblems(
-  policies: readonly string[],
+  keys: readonly string[],
+  { models }: Pick<PolicyKind<PolicyObject>, 'models'>,
+  field: 'spec.rules' | 'spec.jwtRules',
   read: Reader,
-  deps: InboundDeps,
   ports: number,
 ): readonly Problem[] {
-  return policies.flatMap((key) => {
-    const policy = read.get(deps.policies.authorization.models, key);
+  const less = field === 'spec.rules' ? 'values' : 'rules, keys and places for tokens';
+  return keys.flatMap((key) => {
+    const policy = read.get(models, key);
     if (policy === undefined) return [];
-    const message = `With the other policies for a workload with ${ports} ports, its listener would be too large, so the workload accepts nothing. Use fewer values.`;
-    return [{ object: policy.ref, field: 'spec.rules', reason: 'Invalid' as const, message }];
+    const message = `With the other policies for a workload with ${ports} ports, its listener would be too large, so the workload accepts nothing. Use fewer ${less}.`;
+    return [{ object: policy.ref, field, reason: 'Invalid' as const, message }];
   });
 }
 

@@ -3,14 +3,11 @@ import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.t
 import { compareAge } from '../../model/age.ts';
 import { clientResources, serverResources } from '../../model/credential.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
-import type { ClientTls, DestinationRuleModel, TrafficPolicy } from '../../model/traffic-policy.ts';
+import type { ClientTls, DestinationRuleModel } from '../../model/traffic-policy.ts';
+import { mostNamed, mostNamedForOthers } from '../../model/named-limits.ts';
+import { tlsOfRule } from '../../settle/withheld-files.ts';
 import type { HasProblems } from '../findings/problems.ts';
 import type { Rules } from '../objects/rules.ts';
-
-/** Resources that the Gateways of a namespace may name, and its DestinationRules for clients in the same namespace. */
-export const mostNamed = 500;
-/** That the DestinationRules of a namespace may name for clients in others: each of these needs its own. */
-export const mostNamedForOthers = 20;
 
 /** What objects of one namespace name: the oldest object first, and no more than is allowed. */
 export interface NamedCredentials extends HasProblems {
@@ -109,18 +106,8 @@ function resourcesOfRule(rule: Pick<DestinationRuleModel, 'policy' | 'portPolici
 }
 
 /** The rule's TLS settings that name a credential. */
-export function credentialsOfRule({
-  subsets,
-  ...rule
-}: Pick<DestinationRuleModel, 'policy' | 'portPolicies' | 'subsets'>): readonly ClientTls[] {
-  const policiesOf = ({
-    policy,
-    portPolicies,
-  }: Pick<DestinationRuleModel, 'policy' | 'portPolicies'>): TrafficPolicy[] => [
-    policy,
-    ...Object.values(portPolicies),
-  ];
-  return [...policiesOf(rule), ...subsets.flatMap(policiesOf)].flatMap(({ tls }) =>
-    tls === undefined || tls.credentialName === '' ? [] : [tls],
-  );
+export function credentialsOfRule(
+  rule: Pick<DestinationRuleModel, 'policy' | 'portPolicies' | 'subsets'>,
+): readonly ClientTls[] {
+  return tlsOfRule(rule).filter(({ credentialName }) => credentialName !== '');
 }

@@ -5,15 +5,17 @@ import {
   authorizationFilters,
   networkAuthorizationFilters,
 } from '../../envoy/security/authorization.ts';
+import { withoutClaimHeaders } from '../../envoy/security/claim-headers.ts';
 import { jwtAuthentication } from '../../envoy/security/jwt.ts';
 import type { AuthorizationPolicyModel, ResolvedAuthorizer } from '../../model/authorization.ts';
 import { compareText } from '../../model/age.ts';
 import { keySetKey } from '../../model/key-set.ts';
-import type { JwtIssuer, JwtRule } from '../../model/request-authentication.ts';
+import { type JwtIssuer, type JwtRule, mustSeeRequests } from '../../model/request-authentication.ts';
 import { outboundCluster } from '../../model/service.ts';
 import { egressImports } from '../../model/sidecar.ts';
 import { anyTraits } from '../../model/traits.ts';
 import { settleAuthorization, stepsOfGrpcServer } from '../../settle/authorization.ts';
+import { mostChecked, tokenChecks } from '../../settle/token-checks.ts';
 import type { Inputs } from '../inputs.ts';
 import { serviceFor } from '../clients/lookups.ts';
 import type { PolicySet } from '../clients/workload-policies.ts';
@@ -38,19 +40,25 @@ export interface SecurityFilterDeps extends SettleDeps {
 export function declareSecurityFilters(graph: Graph, deps: SecurityFilterDeps): Collection<SecurityFilters> {
   return graph.derive('securityFilters', deps.policySets, (key, set, read, emit: Emit<SecurityFilters>) => {
     const { http, tcp, issuers, clusters, origins } = settleSecurity(set, read, deps);
+    const checks = tokenChecks(issuers);
+    const isTooMuch = checks.reduce((sum, check) => sum + check.issuers.length, 0) > mostChecked;
     const filters = {
       http: {
         external: authorizationFilters(http.external, set),
-        authentication: issuers.length === 0 ? [] : [jwtAuthentication(issuers, set.isRouter)],
+        authentication:
+          issuers.length === 0 || isTooMuch
+            ? []
+            : [...withoutClaimHeaders(issuers, set), jwtAuthentication(issuers, checks, set.isRouter)],
         authorization: authorizationFilters(http.local, set),
       },
       network: networkAuthorizationFilters([...tcp.external, ...tcp.local], set),
+      httpOnly: issuers.some(({ rule }) => mustSeeRequests(rule)),
       clusters,
       origins: origins.map(withoutGeneration),
     };
     // A chain has one or the other.
     const sizes = [filters.http, filters.network].map((some) => JSON.stringify(some).length);
-    emit(key, { ...filters, size: Math.max(...sizes) });
+    emit(key, { ...filters, size: isTooMuch ? Infinity : Math.max(...sizes) });
   });
 }
 
@@ -63,12 +71,13 @@ export function settleSecurity(set: PolicySet, read: Reader, deps: SettleDeps) {
     if (found !== undefined) clusters.add(found.cluster);
     return found;
   };
-  const { http, tcp } = settle(policies, authorizerOf, read, deps);
+  const issuers = issuersOf(set, read, deps);
+  const { http, tcp } = settle(policies, issuers, authorizerOf, read, deps);
   const requests = set.requests.flatMap((policy) => read.get(deps.policies.requests.models, policy) ?? []);
   return {
     http,
     tcp,
-    issuers: issuersOf(set, read, deps),
+    issuers,
     clusters: [...clusters].sort(),
     origins: [...policies, ...requests].map(({ ref }) => ref),
   };
@@ -77,18 +86,20 @@ export function settleSecurity(set: PolicySet, read: Reader, deps: SettleDeps) {
 /** What gRPC servers enforce themselves: see {@link stepsOfGrpcServer}. They ask no service. */
 export function stepsForGrpc(set: PolicySet, read: Reader, deps: SettleDeps) {
   const policies = set.authorization.flatMap((policy) => read.get(deps.policies.authorization.models, policy) ?? []);
-  const { http } = settle(policies, () => undefined, read, deps);
+  const { http } = settle(policies, [], () => undefined, read, deps);
   return { steps: stepsOfGrpcServer(http), origins: policies.map(({ ref }) => withoutGeneration(ref)) };
 }
 
 function settle(
   policies: readonly AuthorizationPolicyModel[],
+  accepted: readonly JwtIssuer[],
   authorizerOf: (provider: string) => ResolvedAuthorizer | undefined,
   read: Reader,
   { settings }: SettleDeps,
 ) {
   const { trustDomain, trustDomainAliases } = settingOf(read, settings.security);
-  const input = { policies, trustDomains: [trustDomain, ...trustDomainAliases] as const, authorizerOf };
+  const issuers = [...new Set(accepted.map(({ rule }) => rule.issuer))].filter((issuer) => issuer !== '');
+  const input = { policies, trustDomains: [trustDomain, ...trustDomainAliases] as const, issuers, authorizerOf };
   return {
     http: settleAuthorization({ ...input, layer: 'http' }),
     tcp: settleAuthorization({ ...input, layer: 'tcp' }),

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { type KubernetesObject, objectKey } from '../../api/object.ts';
 import { Derived } from '../../cache/derived.ts';
 import { defaultMeshOptions } from '../inputs.ts';
-import { MeshLab, objectOf, proxy, route, service } from '../../../test/harness/lab.ts';
+import { MeshLab, objectOf, proxy, route, service, sidecar } from '../../../test/harness/lab.ts';
 
 const older = { creationTimestamp: '2026-01-01T00:00:00Z' };
 const younger = { creationTimestamp: '2026-01-02T00:00:00Z' };
@@ -88,6 +88,63 @@ test('also where one of them is private, which only its namespace sees', () => {
     ).toHaveLength(1);
   expect(lab.routes('x.shop')).toMatchObject({ 'x.example.com:80': ['a.shop:80'] });
   expect(lab.routes('x.c')).toMatchObject({ 'x.example.com:80': ['b.other:80'] });
+});
+
+describe('a wildcard host', () => {
+  const entry = (path: string, host: string, spec: object = {}) =>
+    objectOf('ServiceEntry', path, {
+      spec: {
+        hosts: [host],
+        ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+        resolution: 'STATIC',
+        endpoints: [{ address: '192.0.2.1' }],
+        ...spec,
+      },
+    });
+  const objects = [service('shop/a'), route('shop/v', '*.example.com', 'a.shop.svc.cluster.local')];
+  const streams = ['x.shop', 'x.other', 'x.c'];
+  const having = (...more: KubernetesObject[]) => {
+    const lab = new MeshLab(
+      [...objects, ...more],
+      streams.map((stream) => proxy(stream)),
+    );
+    for (const stream of streams) expect(lab.faults(stream)).toEqual([]);
+    return streams.filter((stream) => '*.example.com:80' in lab.routes(stream));
+  };
+
+  test('is served where the client sees no service under it', () => {
+    expect(having()).toEqual(streams);
+    expect(having(entry('other/e', 'e.example.com'))).toEqual([]);
+    expect(having(entry('other/e', 'e.example.com', { exportTo: ['.'] }))).toEqual(['x.shop', 'x.c']);
+    expect(having(entry('other/e', 'e.example.com', { exportTo: ['c'] }))).toEqual(['x.shop', 'x.other']);
+    expect(having(entry('other/e', 'e.example.com', { exportTo: ['~'] }))).toEqual(streams);
+  });
+
+  test('is served although a service is under it that the Sidecar of the client does not import', () => {
+    const other = entry('other/e', 'e.example.com');
+    expect(having(other, sidecar('shop/s', './*'))).toEqual(['x.shop']);
+    expect(having(other, sidecar('shop/s', './*', 'other/*'))).toEqual([]);
+    expect(having(other, sidecar('shop/s', './*', 'other/e.example.com'))).toEqual([]);
+    expect(having(other, sidecar('shop/s', './*', 'other/*', '~other/e.example.com'))).toEqual(['x.shop']);
+  });
+
+  test('of several services with one host, the one that the client gets counts', () => {
+    const tcp = { ports: [{ number: 9000, name: 'tcp', protocol: 'TCP' }] };
+    // In its own namespace the own one, elsewhere the first.
+    expect(having(entry('shop/e', 'e.example.com'), entry('other/e', 'e.example.com', tcp))).toEqual([
+      'x.other',
+      'x.c',
+    ]);
+  });
+
+  test('that ends within a label leaves alone what has only the same suffix', () => {
+    const partial = [service('shop/a'), route('shop/v', '*-a.example.com', 'a.shop.svc.cluster.local')];
+    const served = (host: string) =>
+      '*-a.example.com:80' in new MeshLab([...partial, entry('other/e', host)], [proxy('x.c')]).routes('x.c');
+    expect(served('x-b.example.com')).toBe(true);
+    expect(served('x-a.example.com')).toBe(false);
+    expect(served('y.x-a.example.com')).toBe(false);
+  });
 });
 
 test('routes of such a host look at the labels of clients', () => {

@@ -14,6 +14,7 @@ import { isServedNow, lookupFor } from './destinations.ts';
 import { type Content, defaultContent, routedContent } from './virtual-host-content.ts';
 import type { ServiceEndpoints } from '../objects/endpoints.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
+import type { CoveredServices } from '../clients/covered-services.ts';
 import { freeDomains } from './free-domains.ts';
 import type { RouteHost, RouteHosts } from '../clients/route-hosts.ts';
 import { type RoutePieces, type RouteUse, declareRoutePieces } from './route-pieces.ts';
@@ -47,6 +48,7 @@ export interface RouteDeps {
   readonly services: Services;
   readonly rules: Rules;
   readonly virtualServices: VirtualServices;
+  readonly coveredServices: CoveredServices;
   readonly routeHosts: RouteHosts;
   readonly sidecars: Sidecars;
   readonly views: Views;

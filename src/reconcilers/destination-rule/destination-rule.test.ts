@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { DestinationRule } from '../../api/gen/destination-rule.gen.ts';
 import { reconcileDestinationRule } from './destination-rule.ts';
+import { runs } from '../../testing/runs.ts';
 
 function reconcile(spec: unknown, metadata: object = {}) {
   return reconcileDestinationRule(
@@ -371,6 +372,30 @@ test('a broken TLS setting does not turn TLS off', () => {
   expect(rule(policy({ tls: { mode: 'MUTUAL', sni: 'x'.repeat(300) } })).policy.tls).toMatchObject({ mode: 'MUTUAL' });
 });
 
+test.each<[name: string, tls: object]>([
+  ['clientCertificate', { mode: 'MUTUAL', clientCertificate: '/proc/self/pagemap', privateKey: '/k' }],
+  ['privateKey', { mode: 'MUTUAL', clientCertificate: '/c', privateKey: 'k.pem' }],
+  ['caCertificates', { mode: 'SIMPLE', caCertificates: '/etc/../dev/zero' }],
+  ['caCrl', { mode: 'SIMPLE', caCrl: '//sys/kernel/notes' }],
+])('%s that cannot be read as a path lets no connection succeed', (name, tls) => {
+  expect(fields(policy({ tls }))).toEqual([`spec.trafficPolicy.tls.${name}`]);
+  expect(rule(policy({ tls })).policy.tls).toMatchObject({ [name]: '', isWithheld: true });
+});
+
+test('a file has one spelling, and the roots of the operating system are not a file', () => {
+  const files = { clientCertificate: '//c', privateKey: '/x/../k', caCertificates: '/a/./ca', caCrl: '/crl' };
+  expect(rule(policy({ tls: { mode: 'MUTUAL', ...files } })).policy.tls).toMatchObject({
+    clientCertificate: '/c',
+    privateKey: '/k',
+    caCertificates: '/a/ca',
+    caCrl: '/crl',
+    filesField: 'spec.trafficPolicy.tls',
+  });
+  const system = rule(policy({ tls: { mode: 'SIMPLE', caCertificates: 'system' } })).policy.tls;
+  expect(system).toMatchObject({ caCertificates: '' });
+  expect(system).not.toHaveProperty('filesField');
+});
+
 test('a broken subset leaves the others', () => {
   const subsets = [
     { name: 'v1', labels: { version: 'v1' } },
@@ -431,7 +456,7 @@ test('no object makes it throw', () => {
     fc.property(json, (spec) => {
       for (const problem of reconcile(spec).problems) expect(problem.field).toMatch(/^spec/);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 

@@ -1,10 +1,13 @@
+import { readFilePath } from '../../model/file-path.ts';
 import { isHostName } from '../../model/host.ts';
+import { clientFiles } from '../../model/named-files.ts';
 import type { ClientTls, TrafficPolicy, Tunnel } from '../../model/traffic-policy.ts';
 import { readLoadBalancer } from './balancer.ts';
 import { readConnectionPool, readOutlierDetection, readRetryBudget } from './pool.ts';
 import { present } from './values.ts';
 import { quote } from '../../api/quote.ts';
 import type { Field } from '../field.ts';
+import { filePath } from '../file-path.ts';
 
 /** A policy, and its settings for individual ports. */
 export interface PortedPolicy {
@@ -83,12 +86,15 @@ function readTunnel(field: Field): Tunnel | undefined {
  */
 function readClientTls(field: Field, namespace: string): ClientTls | undefined {
   if (!field.expectObject().isSet) return undefined;
+  const [certificate, key] = [field.get('clientCertificate'), field.get('privateKey')];
+  const [authorities, crl] = [field.get('caCertificates'), field.get('caCrl')];
+  const isSystem = authorities.value === systemRoots;
   const tls: ClientTls = {
     mode: field.get('mode').oneOf('DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL'),
-    clientCertificate: field.get('clientCertificate').string(),
-    privateKey: field.get('privateKey').string(),
-    caCertificates: field.get('caCertificates').string(),
-    caCrl: field.get('caCrl').string(),
+    clientCertificate: filePath(certificate),
+    privateKey: filePath(key),
+    caCertificates: isSystem ? '' : filePath(authorities),
+    caCrl: filePath(crl),
     credentialName: field.get('credentialName').string(),
     subjectAltNames: field
       .get('subjectAltNames')
@@ -98,21 +104,35 @@ function readClientTls(field: Field, namespace: string): ClientTls | undefined {
     insecureSkipVerify: field.get('insecureSkipVerify').boolean() ?? false,
   };
   checkClientTls(tls, field, namespace);
-  if (tls.caCrl !== '') checkRevocation(tls, field.get('caCrl'));
-  return tls.credentialName === '' ? tls : { ...tls, credentialField: field.get('credentialName').path };
+  if (isGiven(crl)) checkRevocation(tls, crl);
+  const isBroken = [certificate, key, ...(isSystem ? [] : [authorities]), crl].some(
+    (each) => isGiven(each) && 'problem' in readFilePath(String(each.value)),
+  );
+  return {
+    ...tls,
+    ...(tls.credentialName !== '' && { credentialField: field.get('credentialName').path }),
+    ...(clientFiles(tls).length > 0 && { filesField: field.path }),
+    // Without the file, a server would be trusted that its owner does not trust.
+    ...(isBroken && { isWithheld: true }),
+  };
 }
 
+/** Istio's word for the roots of the operating system, in place of a path. */
+const systemRoots = 'system';
+
+const isGiven = ({ value }: Field): boolean => value !== undefined && value !== null && value !== '';
+
 function checkClientTls(tls: ClientTls, field: Field, namespace: string): void {
-  const files = (['clientCertificate', 'privateKey', 'caCertificates'] as const).filter((name) => tls[name] !== '');
+  const files = ['clientCertificate', 'privateKey', 'caCertificates'].filter((name) => isGiven(field.get(name)));
   if (tls.mode === 'MUTUAL' && tls.credentialName === '') {
-    if (tls.clientCertificate === '') field.get('clientCertificate').invalid('must name a file in mode MUTUAL.');
-    if (tls.privateKey === '') field.get('privateKey').invalid('must name a file in mode MUTUAL.');
+    for (const name of ['clientCertificate', 'privateKey'])
+      if (!isGiven(field.get(name))) field.get(name).invalid('must name a file in mode MUTUAL.');
   }
   if (tls.credentialName !== '' && files.length > 0)
     field.get('credentialName').invalid(`cannot be combined with ${files.join(' and ')}; remove one of them.`);
   if (tls.mode === 'ISTIO_MUTUAL' && (tls.credentialName !== '' || files.length > 0))
     field.get('mode').invalid('ISTIO_MUTUAL uses the certificates of the mesh; remove the others, or use MUTUAL.');
-  if (tls.insecureSkipVerify && (tls.caCertificates !== '' || tls.subjectAltNames.length > 0))
+  if (tls.insecureSkipVerify && (files.includes('caCertificates') || tls.subjectAltNames.length > 0))
     field.get('insecureSkipVerify').invalid('contradicts caCertificates and subjectAltNames; remove one.');
   const other = /^configmap:\/\/([^/]+)\//.exec(tls.credentialName)?.[1];
   if (other !== undefined && other !== namespace)

@@ -2,6 +2,7 @@ import type { ServerCertificates, ServerKind, ServerTls, TlsVersion } from '../.
 import { type Protocol, isTls, protocolClass } from '../../model/service.ts';
 import { quote } from '../../api/quote.ts';
 import type { Field } from '../field.ts';
+import { filePath } from '../file-path.ts';
 import { cipherListProblem, cipherProblem } from './ciphers.ts';
 
 /** `spec.servers[].tls`, as far as the port's protocol allows it. */
@@ -47,7 +48,7 @@ function readTermination(field: Field, mode: ServerTls['mode']): ServerTls {
     subjectAltNames: names(field.get('subjectAltNames')),
     verifyCertificateSpki: hashes(field.get('verifyCertificateSpki'), /^[\w+/]{43}=$/, 'base64'),
     verifyCertificateHash: hashes(field.get('verifyCertificateHash'), /^[\da-f]{2}(:?[\da-f]{2}){31}$/i, 'hexadecimal'),
-    caCrl: field.get('caCrl').string(),
+    caCrl: filePath(field.get('caCrl')),
     insecureSkipVerify: field.get('insecureSkipVerify').boolean() ?? false,
     ...(minProtocolVersion === undefined ? {} : { minProtocolVersion }),
     ...(maxProtocolVersion === undefined ? {} : { maxProtocolVersion }),
@@ -94,19 +95,18 @@ function readCertificates(field: Field, mode: ServerTls['mode']): ServerCertific
     return { kind: 'credentials', names: credentials, roots: field.get('caCertCredentialName').string() };
 
   const roots = field.get('caCertificates');
-  if (mode !== 'SIMPLE' && roots.string() === '')
+  if (mode !== 'SIMPLE' && !isGiven(roots))
     roots.invalid(`must name the CA file for client certificates in mode ${mode}.`);
   const files = (pairs.length > 0 ? pairs : [field]).map((element) => ({
     certificate: requiredFile(element.get('serverCertificate'), mode),
     key: requiredFile(element.get('privateKey'), mode),
   }));
-  return { kind: 'files', files, roots: roots.string() };
+  return { kind: 'files', files, roots: filePath(roots) };
 }
 
 function requiredFile(field: Field, mode: ServerTls['mode']): string {
-  const path = field.string();
-  if (path === '') field.invalid(`must name a file in mode ${mode}; or name a Secret in credentialName.`);
-  return path;
+  if (!isGiven(field)) field.invalid(`must name a file in mode ${mode}; or name a Secret in credentialName.`);
+  return filePath(field);
 }
 
 function readVersion(field: Field): TlsVersion | undefined {

@@ -1,3 +1,5 @@
+import { isObject } from '../../api/json.ts';
+import { choosesCode, codeNotChosen } from '../../api/proxy-variables.ts';
 import type { Field, Findings } from '../field.ts';
 
 /** Fields that Fairlead acts on; a list names the members that it acts on. */
@@ -69,7 +71,10 @@ const NOT_OURS: readonly string[] = [
 /** Reports each field that nothing acts on, once. */
 export function reportUnknownMeshFields(mesh: Field, findings: Findings): void {
   for (const [name, field] of mesh.isSet ? mesh.entries() : []) {
-    if (name === 'defaultConfig') reportMembers(findings, field, name, DEFAULT_CONFIG);
+    if (name === 'defaultConfig') {
+      reportMembers(findings, field, name, DEFAULT_CONFIG);
+      reportVariables(findings, field.get('proxyMetadata'));
+    }
     // Metrics need a filter that only istio-proxy has; leaving them out was decided along with the proxy.
     if (name === 'defaultProviders') reportMembers(findings, field, name, { accessLogging: [], tracing: [] });
     if (!field.isSet || NOT_OURS.includes(name)) continue;
@@ -94,6 +99,17 @@ function reportMembers(
       for (const [inner] of member.entries())
         if (!members.includes(inner)) unsupported(findings, `${path}.${name}.${inner}`);
   }
+}
+
+function reportVariables({ object, found }: Findings, variables: Field): void {
+  for (const name of isObject(variables.value) ? Object.keys(variables.value) : [])
+    if (choosesCode(name))
+      found.add({
+        object,
+        field: `defaultConfig.proxyMetadata.${name}`,
+        reason: 'Ineffective',
+        message: codeNotChosen,
+      });
 }
 
 function unsupported({ object, found }: Findings, field: string): void {

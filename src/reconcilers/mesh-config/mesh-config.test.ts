@@ -187,3 +187,13 @@ test('a field that nothing acts on is said once; fields for the agent and the in
   `);
   expect(problems.map(({ field }) => field).sort()).toEqual(['enableEnvoyAccessLogService', 'meshMTLS.ecdhCurves']);
 });
+
+test('a variable that chooses the code of proxies is said', () => {
+  const of = (proxyMetadata: string) =>
+    reconcileMeshConfig(`defaultConfig: {proxyMetadata: ${proxyMetadata}}`).problems;
+  expect(of('{NODE_OPTIONS: x, LD_AUDIT: x, CA_ADDR: x, A: x}')).toMatchObject([
+    { field: 'defaultConfig.proxyMetadata.NODE_OPTIONS', reason: 'Ineffective' },
+    { field: 'defaultConfig.proxyMetadata.LD_AUDIT', reason: 'Ineffective' },
+  ]);
+  expect(of('[NODE_OPTIONS]')).toEqual([]);
+});

@@ -37,6 +37,32 @@ test('without a spec it is for the namespace, and sets nothing', () => {
   expect(problems).toEqual([]);
 });
 
+test('only variables that tune the agent or describe the proxy are set, and the owner is told of others', () => {
+  const kept = { ISTIO_META_A: 'b', ISTIO_META_DNS_CAPTURE: 'true', EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'true' };
+  const others = {
+    ...{ NODE_OPTIONS: '--import=data:text/javascript,0', LD_PRELOAD: '/dev/shm/x.so', PATH: '/dev/shm', ENV: 'x' },
+    ...{ CA_ADDR: 'evil.example.com:15012', XDS_ROOT_CA: 'SYSTEM', PROXY_CONFIG: '{}', ISTIO_BOOTSTRAP_OVERRIDE: 'x' },
+    ...{
+      ISTIO_METAJSON_LABELS: '{"app":"x"}',
+      ISTIO_METAJSON_B: '{"STATIC_LABELS":{"app":"x"}}',
+      ISTIO_META_NAME: 'x',
+    },
+    ...{ ISTIO_META_INSTANCE_IPS: '10.0.0.1', ISTIO_META_INTERCEPTION_MODE: 'NONE', ISTIO_META_TLS_SERVER_KEY: '/x' },
+    ...{ POD_NAMESPACE: 'other', DISABLE_ENVOY: 'true', ISTIO_META_: 'x', A: 'b' },
+  };
+  const { models, problems } = reconcile({ environmentVariables: { ...others, ...kept } });
+  expect(models).toMatchObject([{ environmentVariables: kept }]);
+  expect(Object.keys(models[0]!.environmentVariables)).toHaveLength(3);
+  expect(problems.map(({ field, reason }) => [field, reason])).toEqual(
+    Object.keys(others)
+      .sort()
+      .map((name) => [`spec.environmentVariables["${name}"]`, 'Ineffective']),
+  );
+  const messageOf = (name: string) => problems.find(({ field }) => field.includes(`"${name}"`))?.message;
+  expect(messageOf('NODE_OPTIONS')).toContain('remove it');
+  expect(messageOf('CA_ADDR')).toContain('proxy.istio.io/config');
+});
+
 test.each<[spec: unknown, field: string]>([
   [{ concurrency: -1 }, 'spec.concurrency'],
   [{ concurrency: '2' }, 'spec.concurrency'],

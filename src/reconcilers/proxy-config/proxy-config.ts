@@ -1,6 +1,7 @@
 import { isEnvironmentName } from '../../api/environment-name.ts';
 import { type KubernetesObject, objectKey, refOf } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
+import { choosesCode, codeNotChosen, isForProxyConfigs } from '../../api/proxy-variables.ts';
 import { compareAge, printWinner } from '../../model/age.ts';
 import type { PolicyTarget } from '../../model/policy-target.ts';
 import type { ProxyConfigModel } from '../../model/proxy-config.ts';
@@ -55,9 +56,21 @@ function readTarget(selector: Field): PolicyTarget | undefined {
 }
 
 function readVariables(field: Field): Readonly<Record<string, string>> {
-  for (const [name, value] of field.entries())
+  const entries = field.entries();
+  for (const [name, value] of entries)
     if (!isEnvironmentName(name)) value.invalid(`${quote(name)} is not the name of an environment variable.`);
-  return field.stringMap();
+  const variables = field.stringMap();
+  for (const [name, value] of entries)
+    if (!isForProxyConfigs(name)) value.findings.report(value.path, 'Ineffective', notSet(name));
+  return Object.fromEntries(Object.entries(variables).filter(([name]) => isForProxyConfigs(name)));
+}
+
+function notSet(name: string): string {
+  if (choosesCode(name)) return codeNotChosen;
+  return (
+    'is not set: a ProxyConfig may set ISTIO_META_... and what the user guide lists; ' +
+    'write it into proxyMetadata of the mesh config, or of the annotation proxy.istio.io/config of Pods.'
+  );
 }
 
 /** For messages: of those with the same selector in a namespace, all but the oldest never apply. */

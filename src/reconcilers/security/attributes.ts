@@ -2,7 +2,7 @@ import { quote } from '../../api/quote.ts';
 import type { Attribute } from '../../model/authorization.ts';
 
 /** What the values of a condition are. */
-export type ValueKind = 'text' | 'path' | 'port' | 'addresses' | 'serviceAccount' | 'trustDomain';
+export type ValueKind = 'text' | 'principal' | 'path' | 'port' | 'addresses' | 'serviceAccount' | 'trustDomain';
 
 type Found = { readonly attribute: Attribute; readonly values: ValueKind } | { readonly problem: string };
 
@@ -10,7 +10,7 @@ const plain: Readonly<Record<string, { readonly attribute: Attribute; readonly v
   'source.ip': { attribute: { kind: 'sourceIp' }, values: 'addresses' },
   'remote.ip': { attribute: { kind: 'remoteIp' }, values: 'addresses' },
   'source.namespace': { attribute: { kind: 'namespace' }, values: 'text' },
-  'source.principal': { attribute: { kind: 'principal' }, values: 'text' },
+  'source.principal': { attribute: { kind: 'principal' }, values: 'principal' },
   'source.serviceAccount': { attribute: { kind: 'serviceAccount' }, values: 'serviceAccount' },
   'source.trustDomain': { attribute: { kind: 'trustDomain' }, values: 'trustDomain' },
   'request.auth.principal': { attribute: { kind: 'requestPrincipal' }, values: 'text' },

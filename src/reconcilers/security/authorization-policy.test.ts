@@ -4,6 +4,7 @@ import type { AuthorizationPolicy } from '../../api/gen/authorization-policy.gen
 import { settleAuthorization } from '../../settle/authorization.ts';
 import { reconcileAuthorizationPolicy } from './authorization-policy.ts';
 import { anyJson } from './testing/any-json.ts';
+import { runs } from '../../testing/runs.ts';
 
 function reconcile(spec: unknown, annotations?: Readonly<Record<string, string>>) {
   const metadata = { name: 'p', namespace: 'shop', ...(annotations && { annotations }) };
@@ -18,6 +19,7 @@ function enforced(spec: unknown) {
     policies: [model],
     layer: 'http',
     trustDomains: ['cluster.local'],
+    issuers: [],
     authorizerOf: () => undefined,
   });
   return [...external, ...local].flatMap(({ enforced: rules = [] }) => rules);
@@ -66,6 +68,7 @@ const brokenRules: [string, object, string][] = [
   ['a trust domain with * inside', from({ trustDomains: ['a*b'] }), source('trustDomains[0]')],
   ['a trust domain with two *', from({ notTrustDomains: ['*a*'] }), source('notTrustDomains[0]')],
   ['a trust domain **', from({ trustDomains: ['**'] }), source('trustDomains[0]')],
+  ['a principal that is only a scheme', from({ principals: ['spiffe://'] }), source('principals[0]')],
   ['an address that is none', from({ ipBlocks: ['10.0.0'] }), source('ipBlocks[0]')],
   ['a range of 33 bits', from({ remoteIpBlocks: ['10.0.0.0/33'] }), source('remoteIpBlocks[0]')],
   ['a range of -1 bits', from({ notIpBlocks: ['10.0.0.0/-1'] }), source('notIpBlocks[0]')],
@@ -365,8 +368,24 @@ test('whatever JSON a policy is, it is read without throwing, and is in force or
       const isBroken = model.rules.some(({ broken }) => broken);
       expect(isBroken && problems.length === 0).toBe(false);
       for (const layer of ['http', 'tcp'] as const)
-        settleAuthorization({ policies: [model], layer, trustDomains: ['a'], authorizerOf: () => undefined });
+        settleAuthorization({
+          policies: [model],
+          layer,
+          trustDomains: ['a'],
+          issuers: [],
+          authorizerOf: () => undefined,
+        });
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
+});
+
+test.each([
+  from({ principals: ['spiffe://cluster.local/ns/a/sa/b'] }),
+  from({ principals: ['cluster.local/ns/a/sa/b'] }),
+  when({ key: 'source.principal', values: ['spiffe://cluster.local/ns/a/sa/b'] }),
+])('%j is a principal, with the scheme of the certificate or without', (spec) => {
+  expect(reconcile(spec).problems).toEqual([]);
+  const principals = [[{ attribute: { kind: 'principal' }, values: ['cluster.local/ns/a/sa/b'], notValues: [] }]];
+  expect(enforced({ ...spec, action: 'DENY' })).toMatchObject([{ principals }]);
 });

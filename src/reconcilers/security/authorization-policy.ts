@@ -120,7 +120,7 @@ interface Size {
 
 /** The fields of a source or an operation, each with its attribute. The order is that in Envoy's configuration. */
 const sourceFields: readonly [string, string, Attribute, ValueKind][] = [
-  ['principals', 'notPrincipals', { kind: 'principal' }, 'text'],
+  ['principals', 'notPrincipals', { kind: 'principal' }, 'principal'],
   ['requestPrincipals', 'notRequestPrincipals', { kind: 'requestPrincipal' }, 'text'],
   ['serviceAccounts', 'notServiceAccounts', { kind: 'serviceAccount' }, 'serviceAccount'],
   ['trustDomains', 'notTrustDomains', { kind: 'trustDomain' }, 'trustDomain'],

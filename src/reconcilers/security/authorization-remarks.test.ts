@@ -37,6 +37,15 @@ test.each<[string, object, string[]]>([
   ['a host without port', { rules: [to({ hosts: ['a.com'] })] }, [host('a.com')[0]!]],
   ['a not-host without port', { rules: [to({ notHosts: ['a.com'] })] }, [host('a.com')[0]!]],
   ['a host in both forms', { rules: [to({ hosts: ['a.com', 'a.com:*', 'b.com*', 'c:80', '*'] })] }, []],
+  ['a * inside a path', { rules: [to({ paths: ['/a/*b'] })] }, ['spec.rules[0] Ineffective compares the *']],
+  ['a * at both ends', { rules: [to({ notPaths: ['*/a*'] })] }, ['spec.rules[0] Ineffective compares the *']],
+  ['a * at one end, or for segments', { rules: [to({ paths: ['*', '/a*', '*/a', '/{*}/a/{**}'] })] }, []],
+  [
+    'a * inside a principal',
+    { rules: [{ from: [{ source: { principals: ['td/ns/*/sa/a'] } }] }] },
+    ['spec.rules[0] Ineffective compares the *'],
+  ],
+  ['a * in a namespace', { rules: [{ from: [{ source: { namespaces: ['a*b'] } }] }] }, []],
   [
     'a broken rule has its problem only',
     { rules: [to({ hosts: ['a.com'], paths: [''] })] },

@@ -1,5 +1,5 @@
 import { quote } from '../../api/quote.ts';
-import { type AuthorizationRule, type Clause, isOfHttp } from '../../model/authorization.ts';
+import { type AuthorizationRule, type Clause, isOfHttp, textMatch } from '../../model/authorization.ts';
 import type { AuthorizationAction } from '../../model/authorization.ts';
 import type { Field } from '../field.ts';
 
@@ -26,7 +26,7 @@ export function remarkOnRules(rules: readonly AuthorizationRule[], field: Field,
         'TooBroad',
         `compares only what HTTP requests have; on TCP ports, ${action === 'DENY' ? 'it denies every connection' : 'every connection is checked'}. Add to.operation.ports with the HTTP ports of the workload.`,
       ]);
-    for (const clause of clauses) remarks.push(...remarksOnHosts(clause, path));
+    for (const clause of clauses) remarks.push(...remarksOnHosts(clause, path), ...remarksOnStars(clause, path));
   }
   for (const [path, reason, message] of remarks.slice(0, mostRemarks)) field.findings.report(path, reason, message);
 }
@@ -45,6 +45,29 @@ function isOnlyOfHttp(clause: Clause): boolean {
 
 function isOfPorts(clause: Clause): boolean {
   return clause.some(({ attribute }) => attribute.kind === 'port');
+}
+
+/** Kinds of which no value has a star itself; in paths, it is rare. */
+const withoutStars = new Set(['path', 'host', 'method', 'principal', 'requestPrincipal', 'sni']);
+
+/** A star means something only at one end of a value. */
+function remarksOnStars(clause: Clause, path: string): [string, 'Ineffective', string][] {
+  return clause.flatMap(({ attribute, values, notValues }) => {
+    if (!withoutStars.has(attribute.kind)) return [];
+    const found = [...values, ...notValues].find((value) => isPlainStarInside(value));
+    if (found === undefined) return [];
+    const instead =
+      attribute.kind === 'path'
+        ? `; ${quote('{*}')} stands for one segment, and ${quote('{**}')} for any number of them`
+        : '';
+    const message = `compares the * in ${quote(found)} as it stands: it means anything only at the beginning or the end of a value, and not at both${instead}.`;
+    return [[path, 'Ineffective', message] as [string, 'Ineffective', string]];
+  });
+}
+
+function isPlainStarInside(value: string): boolean {
+  const match = textMatch(value);
+  return match.kind !== 'present' && match.text.replaceAll(/\{\*\*?\}/g, '').includes('*');
 }
 
 /** Envoy compares the host as the client wrote it. */

@@ -4,6 +4,7 @@ import type { PeerAuthentication } from '../../api/gen/peer-authentication.gen.t
 import { peerModes } from '../../model/peer-authentication.ts';
 import { reconcilePeerAuthentication } from './peer-authentication.ts';
 import { anyJson } from './testing/any-json.ts';
+import { runs } from '../../testing/runs.ts';
 
 function reconcile(spec: unknown) {
   const metadata = { name: 'p', namespace: 'shop' };
@@ -77,6 +78,6 @@ test('whatever JSON a policy is, it is read without throwing', () => {
       const { mode } = peerModes({ namespace: reconcile(spec).model });
       expect(['STRICT', 'PERMISSIVE', 'DISABLE']).toContain(mode);
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });

@@ -4,6 +4,7 @@ import type { RequestAuthentication } from '../../api/gen/request-authentication
 import { reconcileRequestAuthentication } from './request-authentication.ts';
 import { anyJson } from './testing/any-json.ts';
 import { keySet, keys } from './testing/keys.ts';
+import { runs } from '../../testing/runs.ts';
 
 function reconcile(spec: unknown) {
   const metadata = { name: 'r', namespace: 'shop' };
@@ -187,6 +188,6 @@ test('whatever JSON a policy is, it is read without throwing', () => {
       for (const { keys: found } of reconcile(spec).model.rules)
         expect(['inline', 'fetched', 'none']).toContain(found.kind);
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });

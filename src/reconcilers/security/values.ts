@@ -9,8 +9,15 @@ interface Values {
   readonly values: readonly string[];
 }
 
+/** Of the identity in a certificate, which is a URI. A principal is what follows. */
+const SPIFFE = 'spiffe://';
+
 const problemOf: Readonly<Record<ValueKind, (value: string) => string | undefined>> = {
   text: () => undefined,
+  principal: (value) =>
+    value === SPIFFE
+      ? `${quote(value)} is not a principal; write ${quote('TRUST_DOMAIN/ns/NAMESPACE/sa/ACCOUNT')}.`
+      : undefined,
   path: pathProblem,
   port: (value) =>
     /^\d{1,5}$/.test(value) && Number(value) <= 65_535
@@ -55,9 +62,14 @@ export function readValues(field: Field, kind: ValueKind, namespace: string): Va
           : problemOf[kind](value);
     if (problem !== undefined) element.invalid(problem);
     if (value === '' || problem !== undefined) ok = false;
-    return kind === 'serviceAccount' && !value.includes('/') ? `${namespace}/${value}` : value;
+    return canonical(value, kind, namespace);
   });
   return { ok, values };
+}
+
+function canonical(value: string, kind: ValueKind, namespace: string): string {
+  if (kind === 'serviceAccount' && !value.includes('/')) return `${namespace}/${value}`;
+  return kind === 'principal' && value.startsWith(SPIFFE) ? value.slice(SPIFFE.length) : value;
 }
 
 /** `string()` has reported values of other types. */

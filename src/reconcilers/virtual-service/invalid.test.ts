@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { reconcileVirtualService } from './virtual-service.ts';
+import { runs } from '../../testing/runs.ts';
 
 const to = (host: string) => [{ destination: { host } }];
 
@@ -264,7 +265,7 @@ test('no JSON makes it throw', () => {
       const { models, problems } = reconcile(spec);
       expect(models.length === 1 || problems.length > 0).toBe(true);
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 

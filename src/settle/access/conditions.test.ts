@@ -21,7 +21,7 @@ const facts: Facts = {
 
 const source = { object: { source: '', group: '', kind: '', namespace: '', name: '' }, field: '' };
 const matches = (...principals: readonly Condition[]) =>
-  ruleMatches({ name: '', source, permissions: [[]], principals: [principals] }, facts);
+  ruleMatches({ name: '', source, isWide: false, permissions: [[]], principals: [principals] }, facts);
 const has = (attribute: Attribute, value: string) => matches({ attribute, values: [value], notValues: [] });
 
 test.each<[Attribute, string, string]>([

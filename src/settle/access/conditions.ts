@@ -5,11 +5,12 @@ import {
   type Condition,
   type NamedRule,
   type TextMatch,
-  issuerAndSubject,
   matchesText,
   textMatch,
 } from '../../model/authorization.ts';
 import { covers, parseCidr } from '../../model/cidr.ts';
+import { otherTypesOf } from '../../model/claim-value.ts';
+import { principalReadings } from '../../model/request-principal.ts';
 import type { Connection, Header } from './request.ts';
 import { type Truth, type Unknown, all, not, some } from './truth.ts';
 
@@ -33,20 +34,21 @@ export interface HttpFacts {
 }
 
 /** Whether a rule matches. */
-export function ruleMatches({ permissions, principals }: NamedRule, facts: Facts): Truth {
-  const matches = (clause: Clause): Truth => all(clause, (condition) => conditionHolds(condition, facts));
+export function ruleMatches({ permissions, principals, isWide }: NamedRule, facts: Facts): Truth {
+  const matches = (clause: Clause): Truth => all(clause, (condition) => conditionHolds(condition, isWide, facts));
   return all([permissions, principals], (alternatives) => some(alternatives, matches));
 }
 
-function conditionHolds({ attribute, values, notValues }: Condition, facts: Facts): Truth {
-  const isOneOf = (few: readonly string[]): Truth => some(few, (value) => has(attribute, value, facts));
+function conditionHolds({ attribute, values, notValues }: Condition, isWide: boolean, facts: Facts): Truth {
+  const isOneOf = (few: readonly string[], wide: boolean): Truth =>
+    some(few, (value) => has(attribute, value, wide, facts));
   return all([true, false], (isPositive) => {
-    if (isPositive) return values.length === 0 || isOneOf(values);
-    return notValues.length === 0 || not(isOneOf(notValues));
+    if (isPositive) return values.length === 0 || isOneOf(values, isWide);
+    return notValues.length === 0 || not(isOneOf(notValues, !isWide));
   });
 }
 
-function has(attribute: Attribute, value: string, facts: Facts): Truth {
+function has(attribute: Attribute, value: string, isWide: boolean, facts: Facts): Truth {
   const { http } = facts;
   switch (attribute.kind) {
     case 'port':
@@ -71,9 +73,9 @@ function has(attribute: Attribute, value: string, facts: Facts): Truth {
     case 'header':
       return http !== undefined && hasHeader(attribute.name, value, http);
     case 'claim':
-      return http !== undefined && hasClaim(attribute.path, textMatch(value), http.claims);
+      return http !== undefined && hasClaim(attribute.path, value, isWide, http.claims);
     case 'requestPrincipal':
-      return http !== undefined && isRequestPrincipal(value, http.claims);
+      return http !== undefined && isRequestPrincipal(value, attribute.issuers ?? [], isWide, http.claims);
     case 'principal':
     case 'serviceAccount':
     case 'namespace':
@@ -155,24 +157,13 @@ function isPath(value: string, path: string): boolean {
   return isTemplate(value.split('/'), path.split('/'));
 }
 
-/** `{*}` stands for one segment that is not empty, `{**}` at the end of a prefix for any number of them. */
+/** `{*}` stands for one segment that is not empty, `{**}` for any number of them. */
 function isTemplate([first, ...template]: readonly string[], [segment, ...path]: readonly string[]): boolean {
   if (first === undefined) return segment === undefined;
   if (segment === undefined) return false;
-  if (first === '{**}') {
-    // What it stands for may contain slashes, and may be nothing.
-    const rest = [segment, ...path];
-    return rest.some(
-      (_, i) => isPathText(rest.slice(0, i + 1).join('/'), '/') && isTemplate(template, rest.slice(i + 1)),
-    );
-  }
-  const isSame = first === '{*}' ? segment !== '' && isPathText(segment, '') : segment === first;
+  if (first === '{**}') return [segment, ...path].some((_, i) => isTemplate(template, path.slice(i)));
+  const isSame = first === '{*}' ? segment !== '' : segment === first;
   return isSame && isTemplate(template, path);
-}
-
-/** Source: Envoy's uri_template: characters of RFC 3986 in a segment. */
-function isPathText(text: string, more: string): boolean {
-  return [...text].every((character) => /[a-zA-Z0-9\-._~%!$&'()*+,;:@=]/.test(character) || character === more);
 }
 
 /** Set by the proxy itself, whatever a client sends. */
@@ -195,15 +186,30 @@ function hasHeader(header: string, value: string, { headers, method, path, host,
   );
 }
 
-function hasClaim(path: readonly string[], match: TextMatch, claims: Json | undefined): boolean {
+function hasClaim(path: readonly string[], value: string, isWide: boolean, claims: Json | undefined): boolean {
   let found: unknown = claims;
   for (const name of path) found = isObject(found) && Object.hasOwn(found, name) ? found[name] : undefined;
-  return (Array.isArray(found) ? found : [found]).some((one) => typeof one === 'string' && matchesText(match, one));
+  if (isWide && value === '*') return found !== undefined;
+  return (Array.isArray(found) ? found : [found]).some((one) => isValue(value, isWide, one));
 }
 
-function isRequestPrincipal(value: string, claims: Json | undefined): boolean {
-  const [issuer, subject] = issuerAndSubject(value);
-  const has = (name: string, match: TextMatch): boolean =>
-    typeof claims?.[name] === 'string' && matchesText(match, claims[name]);
-  return has('iss', issuer) && has('sub', subject);
+function isValue(value: string, isWide: boolean, claim: unknown): boolean {
+  if (typeof claim === 'string') return isText(value, claim);
+  if (!isWide) return false;
+  const { truths, numbers } = otherTypesOf(value);
+  if (typeof claim === 'number') return numbers === 'all' || numbers === claim;
+  return typeof claim === 'boolean' && truths.includes(claim);
+}
+
+function isRequestPrincipal(
+  value: string,
+  issuers: readonly string[],
+  isWide: boolean,
+  claims: Json | undefined,
+): boolean {
+  const has = (name: string, match: TextMatch | undefined): boolean =>
+    match === undefined || (typeof claims?.[name] === 'string' && matchesText(match, claims[name]));
+  return principalReadings(value, issuers, isWide).some(
+    ({ issuer, subject }) => has('iss', issuer) && has('sub', subject),
+  );
 }

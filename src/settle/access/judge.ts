@@ -10,7 +10,7 @@ import {
   sourceOfMode,
 } from '../../model/peer-authentication.ts';
 import type { Source } from '../../model/provenance.ts';
-import type { JwtIssuer } from '../../model/request-authentication.ts';
+import { type JwtIssuer, mustSeeRequests } from '../../model/request-authentication.ts';
 import { protocolClass } from '../../model/service.ts';
 import { type AuthorizationSteps, badCustomAction } from '../authorization.ts';
 import { type Facts, ruleMatches } from './conditions.ts';
@@ -84,7 +84,11 @@ export type AccessEvent =
 export function judge(access: WorkloadAccess, request: AccessRequest, now: number): Judgement {
   const closed = connectionDenial(access, request);
   if (closed !== undefined) return { verdict: denied('closed', closed), events: [] };
-  if (!isHttp(access, request)) return judgeFilters(access, request, undefined, now);
+  if (!isHttp(access, request)) {
+    const unseen = unseenBy(access, request);
+    if (unseen !== undefined) return { verdict: denied('closed', unseen), events: [] };
+    return judgeFilters(access, request, undefined, now);
+  }
   const http = request.http!;
   const forwarded = access.isLibrary ? undefined : forwardedFor(keptHeaders(http.headers));
   const remoteIp = forwarded ?? request.sourceIp;
@@ -130,9 +134,20 @@ function connectionDenial(access: WorkloadAccess, { peer, port }: AccessRequest)
   return isTrusted ? undefined : { kind: 'trustDomain' };
 }
 
-function isHttp({ targets }: WorkloadAccess, { port, http }: AccessRequest): boolean {
-  const protocol = targets.find((target) => target.port === port)?.protocol ?? 'Unsupported';
-  return http !== undefined && ['http', 'sniffed'].includes(protocolClass(protocol));
+function isHttp(access: WorkloadAccess, { port, http }: AccessRequest): boolean {
+  return http !== undefined && ['http', 'sniffed'].includes(classOf(access, port));
+}
+
+function classOf({ targets }: WorkloadAccess, port: number) {
+  return protocolClass(targets.find((target) => target.port === port)?.protocol ?? 'Unsupported');
+}
+
+/** What is not recognized as HTTP could be a request all the same, and no rule for tokens would see it. */
+function unseenBy(access: WorkloadAccess, { port }: AccessRequest): Denial | undefined {
+  const by = access.issuers.find(({ rule }) => mustSeeRequests(rule));
+  if (by === undefined || classOf(access, port) !== 'sniffed') return undefined;
+  const reason = 'the protocol of the port is detected, and the rule must see every request: only HTTP is let through';
+  return { kind: 'token', by: by.source, reason };
 }
 
 function judgeTcp({ tcp }: FilterAccess, connection: Connection, events: AccessEvent[]): Verdict {

@@ -1,4 +1,5 @@
 import type { JwtRule } from '../../model/request-authentication.ts';
+import { tokenPlaces } from '../token-checks.ts';
 import { isSameName, valuesOf } from './headers.ts';
 import type { Header } from './request.ts';
 
@@ -15,9 +16,7 @@ interface FoundToken {
 
 /** The tokens where the issuer's are: in headers, parameters of the query, and cookies. */
 export function tokensFor(rule: JwtRule, { headers, path }: TokenCarrier): readonly FoundToken[] {
-  const isDefault = [rule.fromHeaders, rule.fromParams, rule.fromCookies].every((places) => places.length === 0);
-  const fromHeaders = isDefault ? [{ name: 'authorization', prefix: 'Bearer ' }] : rule.fromHeaders;
-  const fromParams = isDefault ? ['access_token'] : rule.fromParams;
+  const { fromHeaders, fromParams, fromCookies } = tokenPlaces(rule);
   return [
     ...distinct(fromHeaders, ({ name, prefix }) => name.toLowerCase() + prefix).flatMap(({ name, prefix }) =>
       valuesOf(headers, name).flatMap((value): FoundToken[] => {
@@ -38,7 +37,7 @@ export function tokensFor(rule: JwtRule, { headers, path }: TokenCarrier): reado
       };
       return [{ token, remove }];
     }),
-    ...distinct(rule.fromCookies, (name) => name).flatMap((name): FoundToken[] => {
+    ...distinct(fromCookies, (name) => name).flatMap((name): FoundToken[] => {
       const token = cookie(headers, name);
       return token === undefined ? [] : [{ token, remove: () => undefined }];
     }),

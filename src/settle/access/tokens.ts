@@ -1,5 +1,6 @@
 import { type Json, isObject } from '../../api/json.ts';
-import type { JwtIssuer, JwtRule } from '../../model/request-authentication.ts';
+import { type JwtIssuer, type JwtRule, writtenHeaders } from '../../model/request-authentication.ts';
+import { tokenChecks } from '../token-checks.ts';
 import { isSameName, valuesOf } from './headers.ts';
 import type { Header, HttpRequest } from './request.ts';
 import { type TokenCarrier, tokensFor } from './token-places.ts';
@@ -17,8 +18,10 @@ export interface Authentication {
 
 /** What Envoy's jwt_authn does to a request. @param now in seconds. */
 export function authenticate(issuers: readonly JwtIssuer[], request: HttpRequest, now: number): Authentication {
-  const state: State = { headers: [...request.headers], path: request.path, claims: undefined };
-  if (issuers.length === 0 || isPreflight(request)) return { ...state };
+  const written = new Set(issuers.flatMap(({ rule }) => writtenHeaders(rule).map(asWritten)));
+  const headers = request.headers.filter(([name]) => !written.has(asWritten(name)));
+  const state: State = { headers, path: request.path, claims: undefined };
+  if (issuers.length === 0 || isPreflight({ ...request, headers })) return { ...state };
   const outcomes = new Map<JwtIssuer, Outcome>();
   const tried = (issuer: JwtIssuer): Outcome => {
     const outcome = tryIssuer(issuer, state, now);
@@ -32,12 +35,23 @@ export function authenticate(issuers: readonly JwtIssuer[], request: HttpRequest
   };
   const required = issuers.filter((issuer) => !isOptional(issuer));
   const isVerified = (issuer: JwtIssuer): boolean => tried(issuer) === 'verified';
-  const isAccepted =
+  const isChecked = tokenChecks(issuers).every(({ issuers: looking }) => {
+    if (looking.every(({ rule }) => tokensFor(rule, state).length === 0)) return true;
+    return looking.some((issuer) => {
+      const outcome = tryIssuer(issuer, { ...state }, now);
+      outcomes.set(issuer, outcome);
+      return outcome === 'verified';
+    });
+  });
+  const isEnough = (): boolean =>
     required.length === 0
       ? issuers.some(isVerified) || issuers.every(passes)
       : issuers.every(passes) || (required.length < issuers.length && required.every(isVerified));
-  return isAccepted ? { ...state } : { ...state, refusal: refusalOf(issuers, outcomes) };
+  return isChecked && isEnough() ? { ...state } : { ...state, refusal: refusalOf(issuers, outcomes) };
 }
+
+/** Names that CGI and WSGI take for the same are the same. */
+const asWritten = (name: string): string => name.toLowerCase().replaceAll('_', '-');
 
 interface State extends TokenCarrier {
   claims: Json | undefined;
@@ -50,10 +64,7 @@ function refusalOf(
   issuers: readonly JwtIssuer[],
   outcomes: ReadonlyMap<JwtIssuer, Outcome>,
 ): NonNullable<Authentication['refusal']> {
-  const failures = issuers.flatMap((by) => {
-    const outcome = outcomes.get(by);
-    return typeof outcome === 'object' ? [{ by, ...outcome }] : [];
-  });
+  const failures = [...outcomes].flatMap(([by, outcome]) => (typeof outcome === 'object' ? [{ by, ...outcome }] : []));
   const failure = failures.find(({ isForeign }) => !isForeign) ?? failures[0];
   if (failure === undefined) {
     const by = issuers.find(({ rule }) => rule.required) ?? issuers[0]!;
@@ -70,8 +81,7 @@ function isPreflight({ method, headers }: HttpRequest): boolean {
 /** All tokens where the issuer's are must be valid. */
 function tryIssuer(issuer: JwtIssuer, state: State, now: number): Outcome {
   const { rule } = issuer;
-  const sanitized = [rule.outputPayloadToHeader, ...rule.outputClaimToHeaders.map(({ header }) => header)];
-  state.headers = state.headers.filter(([name]) => !sanitized.some((other) => isSameName(name, other)));
+  sanitize(rule, state);
   const tokens = tokensFor(rule, state);
   if (tokens.length === 0) return 'missing';
   // Envoy takes the last one first.
@@ -83,6 +93,12 @@ function tryIssuer(issuer: JwtIssuer, state: State, now: number): Outcome {
     if (!rule.forwardOriginalToken) remove(state);
   }
   return 'verified';
+}
+
+/** What an issuer before has written is removed, too. */
+function sanitize(rule: JwtRule, state: State): void {
+  const written = writtenHeaders(rule);
+  state.headers = state.headers.filter(([name]) => !written.some((other) => isSameName(name, other)));
 }
 
 /** Claims that are lists in one text become lists. */

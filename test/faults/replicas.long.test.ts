@@ -14,7 +14,7 @@ withPeers(PEERS, `replicas that die, sleep, come and go under load (FAIRLEAD_SEE
   printLogOnFailure(() => lab);
 
   beforeAll(async () => {
-    lab = await Lab.start({ services: 2, random: randomOf(seed) });
+    lab = await Lab.start({ services: 2, random: randomOf(seed), environment: { FAIRLEAD_LEASE_DURATION: '3s' } });
   });
   afterAll(() => lab?.stop());
   afterEach(() => {

@@ -1,0 +1,39 @@
+import type { Collection, Graph } from '../../cache/graph.ts';
+import type { GatewayModel } from '../../model/gateway.ts';
+import type { Inputs } from '../inputs.ts';
+import type { Services } from '../objects/services.ts';
+import type { VirtualServices } from '../objects/virtual-services.ts';
+import { type AuthorizationFindingDeps, declareAuthorizationFindings } from './authorization.ts';
+import { declareAuthorizerProblems } from './authorizers.ts';
+import { type IdlePolicyDeps, declareIdlePolicies } from './idle-policies.ts';
+import { declareKeySetProblems } from './key-sets.ts';
+import { declarePeerConflicts } from './peer-conflicts.ts';
+import type { HasProblems } from './problems.ts';
+import { declareTokenFindings } from './tokens.ts';
+
+export interface PolicyFindingDeps extends AuthorizationFindingDeps, IdlePolicyDeps {
+  readonly inputs: Inputs;
+  readonly services: Services;
+  readonly virtualServices: VirtualServices;
+}
+
+/**
+ * What owners of security policies are told, besides what is wrong with a policy by itself.
+ *
+ * @param gateways by object key.
+ */
+export function declarePolicyFindings(
+  graph: Graph,
+  deps: PolicyFindingDeps,
+  gateways: Collection<GatewayModel>,
+): readonly Collection<HasProblems>[] {
+  const { inputs, policies, settings, services, virtualServices } = deps;
+  return [
+    declareKeySetProblems(graph, policies, inputs),
+    declareAuthorizerProblems(graph, policies, settings),
+    declareAuthorizationFindings(graph, deps),
+    ...declareTokenFindings(graph, policies, settings, services, virtualServices, gateways),
+    ...declareIdlePolicies(graph, deps),
+    declarePeerConflicts(graph, deps),
+  ];
+}
