@@ -8,7 +8,6 @@ import { type BackOff, UNKNOWN, backOff } from './refusals.ts';
 import type { EncodedResource } from '../store/resource.ts';
 import type { Recipient } from '../rollouts/recipient.ts';
 import { type Held, type Names, Served } from '../store/served.ts';
-import { ServedIndex } from '../store/served-index.ts';
 import type { SharedWork } from '../store/shared-work.ts';
 import { itemsOf, type Sent, Trial } from './sent.ts';
 import type { ResourceType } from '../types.ts';
@@ -355,9 +354,7 @@ export class Subscription {
     const { typeUrl } = this.type;
     this.#all = false;
     const { batches, missing } = this.interest.in(view);
-    const { indexes } = this.context.shared();
-    const index = indexes.of([this.type, view, ...this.interest.key], () => new ServedIndex(batches));
-    const { items, held } = versions.compare(index);
+    const { items, held } = versions.compare(this.context.shared().indexesOf(batches));
     for (const { name, version } of items) {
       const has = held.get(name);
       held.delete(name);

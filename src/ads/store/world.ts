@@ -109,19 +109,38 @@ export class WorldView implements Watcher, Sight {
     typeUrl: string,
     batches: readonly Batch[],
   ): { readonly own: readonly Batch[]; readonly doubled: ReadonlySet<string> } {
-    const doubled = new Set<string>();
-    const earlier = this.roots.slice(0, this.roots.indexOf(root));
-    if (earlier.length === 0) return { own: batches, doubled };
-    for (const batch of batches) {
-      for (const { name } of batch.items) {
-        const isThere = (other: Root): boolean =>
-          findIn(other.lists, this.#holders, typeUrl, name, this.qualifiers) !== undefined;
-        if (earlier.some(isThere)) doubled.add(name);
-      }
+    const found = new Set<string>();
+    for (const other of this.roots) {
+      if (other === root) break;
+      this.#findDoubled(typeUrl, { root, batches }, other, found);
     }
-    if (doubled.size === 0) return { own: batches, doubled };
-    const own = batches.map((batch) => new Batch(batch.items.filter(({ name }) => !doubled.has(name))));
-    return { own: own.filter(({ items }) => items.length > 0), doubled };
+    if (found.size === 0) return { own: batches, doubled: found };
+    const doubled = new Set<string>();
+    const own = batches.flatMap((batch) => {
+      const items = batch.items.filter(({ name }) => !found.has(name));
+      if (items.length === batch.items.length) return [batch];
+      for (const { name } of batch.items) if (found.has(name)) doubled.add(name);
+      return items.length === 0 ? [] : [new Batch(items)];
+    });
+    return { own, doubled };
+  }
+
+  /** Costs as much as the smaller of the two: each proxy has a root of its own, which has few names. */
+  #findDoubled(
+    typeUrl: string,
+    { root, batches }: { readonly root: Root; readonly batches: readonly Batch[] },
+    other: Root,
+    found: Set<string>,
+  ): void {
+    const has = ({ lists }: Root, name: string): boolean =>
+      findIn(lists, this.#holders, typeUrl, name, this.qualifiers) !== undefined;
+    let count = 0;
+    for (const { items } of batches) count += items.length;
+    if (sizeOf(other, typeUrl, count) < count) {
+      for (const list of other.lists.keys())
+        for (const name of list.members.get(typeUrl)?.keys() ?? [])
+          if (has(root, name) && has(other, name)) found.add(name);
+    } else for (const { items } of batches) for (const { name } of items) if (has(other, name)) found.add(name);
   }
 
   /** Leaves out what is excluded. */
@@ -135,6 +154,16 @@ export class WorldView implements Watcher, Sight {
       return items.length === 0 ? [] : [new Batch(items)];
     });
   }
+}
+
+/** How many names of a type are below a root, as far as it is less than this. */
+function sizeOf({ lists }: Root, typeUrl: string, most: number): number {
+  let size = 0;
+  for (const list of lists.keys()) {
+    size += 1 + (list.members.get(typeUrl)?.size ?? 0);
+    if (size >= most) return most;
+  }
+  return size;
 }
 
 /** The resource of a name in some lists: checks the lists that hold the name, or these lists if they are fewer. */

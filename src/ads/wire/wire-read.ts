@@ -24,7 +24,7 @@ export interface RequestedVersions {
    * The items that are not among the pairs, and the pairs that are not among the items. Strings are made only for the
    * latter; equal hashes count as equal pairs, so a client that makes hashes collide merely misses something.
    */
-  compare(index: ServedIndex): { readonly items: readonly Served[]; readonly held: Map<string, string> };
+  compare(indexes: readonly ServedIndex[]): { readonly items: readonly Served[]; readonly held: Map<string, string> };
 }
 
 /** A discovery request of either kind, as far as it matters. */
@@ -230,23 +230,27 @@ class WireVersions implements RequestedVersions {
     this.#visit(reader, () => this.count++);
   }
 
-  compare(index: ServedIndex): { items: readonly Served[]; held: Map<string, string> } {
+  compare(indexes: readonly ServedIndex[]): { items: readonly Served[]; held: Map<string, string> } {
     const hasher = this.#hasher;
     const view = new DataView(this.#buffer.buffer, this.#buffer.byteOffset, this.#buffer.length);
-    const isHeld = new Uint8Array(index.items.length);
+    const isHeld = indexes.map(({ items }) => new Uint8Array(items.length));
     const others: number[] = [];
     const reader = new FieldReader(this.#buffer);
     while (this.count > 0 && reader.next()) {
       if (reader.field !== VERSIONS) continue;
       this.#visit(reader, (start, nameFrom, nameTo, versionFrom, versionTo) => {
         hasher.pair(view, nameFrom, nameTo, versionFrom, versionTo);
-        const found = index.find(hasher.a, hasher.b);
-        if (found < 0) others.push(start);
-        else isHeld[found] = 1;
+        for (let i = 0; i < indexes.length; i++) {
+          const found = indexes[i]!.find(hasher.a, hasher.b);
+          if (found < 0) continue;
+          isHeld[i]![found] = 1;
+          return;
+        }
+        others.push(start);
       });
     }
     const held = new Map(others.map((start) => this.#entry(start)));
-    return { items: index.items.filter((_, i) => isHeld[i] === 0), held };
+    return { items: indexes.flatMap(({ items }, at) => items.filter((_, i) => isHeld[at]![i] === 0)), held };
   }
 
   #entry(start: number): [string, string] {
@@ -293,7 +297,7 @@ class WireVersions implements RequestedVersions {
 const NO_NAMES = new WireNames(Buffer.alloc(0), -1);
 const NO_VERSIONS: RequestedVersions = {
   count: 0,
-  compare: ({ items }) => ({ items, held: new Map<string, string>() }),
+  compare: (indexes) => ({ items: indexes.flatMap(({ items }) => items), held: new Map<string, string>() }),
 };
 
 /** `envoy.service.discovery.v3.DiscoveryRequest` */
