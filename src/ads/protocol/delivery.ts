@@ -72,6 +72,7 @@ export class Delivery implements Watcher {
   /** Nonce of the newest response of any type. */
   #nonce = 0;
   readonly #unseen: Unseen;
+  #acknowledged = false;
   /** The client was connected before: its listeners and tables may use new clusters as soon as it has them. */
   #resumedAt: number | undefined;
 
@@ -210,8 +211,7 @@ export class Delivery implements Watcher {
 
   /** The client has acknowledged something that it was sent. */
   get acknowledged(): boolean {
-    for (const subscription of this.#subscriptions) if ((subscription?.inFlight.ackedNonce ?? 0) > 0) return true;
-    return false;
+    return this.#acknowledged;
   }
 
   get owes(): boolean {
@@ -273,6 +273,7 @@ export class Delivery implements Watcher {
       return this.#context.delta;
     }
     const { accepted, refused } = settled;
+    if (subscription.inFlight.ackedNonce > 0) this.#acknowledged = true;
     const isNews = error !== undefined && !(refused.length === 1 && isTolerated(refused[0]!, error.message));
     const taken = isNews || refused.length === 0 ? accepted : [...accepted, ...refused];
     for (const sent of taken) this.#accept(subscription, sent, now);

@@ -62,6 +62,8 @@ export interface RequestedNames {
   /** Equal only for requests with equal names: nobody can find a collision (SHA-256). */
   digest(): string;
   strings(): readonly string[];
+  /** Of the names, however they are ordered. */
+  hash(hasher: ContentHasher): SetHash;
 }
 
 /**
@@ -96,7 +98,7 @@ export class NameSets {
     const known = this.#byDigest.get(digest);
     if (known !== undefined) return hold(known);
     const names = requested.strings();
-    const hash = this.#hashOf(names);
+    const hash = requested.hash(this.#hasher);
     const set = this.#known(names, hash) ?? this.#new(names, hash, address);
     this.#remember(digest, set);
     return set;
@@ -228,7 +230,7 @@ export class NameSets {
     if (set.digests.length > set.holders) this.#byDigest.delete(set.digests.shift()!);
   }
 
-  #hashOf(names: Iterable<string>): SetHash {
+  #hashOf(names: ReadonlySet<string>): SetHash {
     const hash = new SetHash();
     for (const name of names) {
       this.#hasher.text(name);

@@ -112,7 +112,7 @@ export class WorldView implements Watcher, Sight {
     const found = new Set<string>();
     for (const other of this.roots) {
       if (other === root) break;
-      this.#findDoubled(typeUrl, { root, batches }, other, found);
+      for (const name of namesInBoth(batches, this.#shared.all(other, typeUrl, this.qualifiers))) found.add(name);
     }
     if (found.size === 0) return { own: batches, doubled: found };
     const doubled = new Set<string>();
@@ -123,24 +123,6 @@ export class WorldView implements Watcher, Sight {
       return items.length === 0 ? [] : [new Batch(items)];
     });
     return { own, doubled };
-  }
-
-  /** Costs as much as the smaller of the two: each proxy has a root of its own, which has few names. */
-  #findDoubled(
-    typeUrl: string,
-    { root, batches }: { readonly root: Root; readonly batches: readonly Batch[] },
-    other: Root,
-    found: Set<string>,
-  ): void {
-    const has = ({ lists }: Root, name: string): boolean =>
-      findIn(lists, this.#holders, typeUrl, name, this.qualifiers) !== undefined;
-    let count = 0;
-    for (const { items } of batches) count += items.length;
-    if (sizeOf(other, typeUrl, count) < count) {
-      for (const list of other.lists.keys())
-        for (const name of list.members.get(typeUrl)?.keys() ?? [])
-          if (has(root, name) && has(other, name)) found.add(name);
-    } else for (const { items } of batches) for (const { name } of items) if (has(other, name)) found.add(name);
   }
 
   /** Leaves out what is excluded. */
@@ -156,13 +138,16 @@ export class WorldView implements Watcher, Sight {
   }
 }
 
-/** How many names of a type are below a root, as far as it is less than this. */
-function sizeOf({ lists }: Root, typeUrl: string, most: number): number {
+/** Costs as much as the smaller of the two: each proxy has a root of its own, which has few names. */
+function* namesInBoth(a: readonly Batch[], b: readonly Batch[]): Generator<string> {
+  const [few, many] = sizeOf(a) < sizeOf(b) ? [a, b] : [b, a];
+  for (const { items } of few)
+    for (const { name } of items) if (many.some((batch) => batch.get(name) !== undefined)) yield name;
+}
+
+function sizeOf(batches: readonly Batch[]): number {
   let size = 0;
-  for (const list of lists.keys()) {
-    size += 1 + (list.members.get(typeUrl)?.size ?? 0);
-    if (size >= most) return most;
-  }
+  for (const { items } of batches) size += items.length;
   return size;
 }
 

@@ -1,7 +1,7 @@
 import { Buffer, isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
 import { BadRequest } from '../bad-request.ts';
-import type { ContentHasher } from '../store/content-hash.ts';
+import { type ContentHasher, SetHash } from '../store/content-hash.ts';
 import type { RequestedNames } from '../store/name-set.ts';
 import type { Served } from '../store/served.ts';
 import type { ServedIndex } from '../store/served-index.ts';
@@ -188,15 +188,31 @@ export class WireNames implements RequestedNames {
   }
 
   strings(): string[] {
-    if (this.count === 0) return [];
     const names: string[] = [];
-    const reader = new FieldReader(this.#buffer.subarray(0, this.#to), this.#from);
+    this.#visit((from, to) => names.push(stringOf(this.#buffer, from, to)));
+    return names;
+  }
+
+  hash(hasher: ContentHasher): SetHash {
+    const hash = new SetHash();
+    const { buffer, byteOffset, length } = this.#buffer;
+    const view = new DataView(buffer, byteOffset, length);
+    this.#visit((from, to) => {
+      hasher.bytes(view, from, to);
+      hash.add(hasher);
+    });
+    return hash;
+  }
+
+  #visit(visit: (from: number, to: number) => void): void {
+    if (this.count === 0) return;
+    const reader = new FieldReader(this.#buffer, this.#from, this.#to);
     while (reader.next()) {
       if (reader.field !== this.#field) continue;
-      const name = reader.string();
-      if (name !== '' && name !== '*') names.push(name);
+      reader.expectBytes();
+      const { from, to } = reader;
+      if (to > from && !(to === from + 1 && this.#buffer[from] === STAR)) visit(from, to);
     }
-    return names;
   }
 }
 
