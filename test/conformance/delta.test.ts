@@ -161,7 +161,7 @@ test('every response to clusters is answered by itself', async () => {
 
 test('a client that does not answer for clusters is sent their assignments again', async () => {
   await mesh.stop();
-  mesh = await ServedMesh.start({ times: { overdueMs: 20 }, tickMs: 10 });
+  mesh = await ServedMesh.start({ times: { overdueMs: 200 }, tickMs: 10 });
   client = new XdsClient(mesh.server.port!, true);
   mesh.publish({ [CDS]: { a: '1', b: '1' }, [EDS]: { a: '1', b: '1' } });
   client.send({ typeUrl: CDS, node: NODE });

@@ -42,12 +42,25 @@ function isYetToCome({ type, interest }: Subscription, view: WorldView): boolean
 }
 
 function compose(of: Subscription, view: WorldView, blocked: Blocked): Sent | undefined {
-  if (blocked === undefined) {
-    if (of.all) return composeAll(of, view);
-    const common = of.trial === undefined && !of.wholeState ? of.ledger.commonIn(of.context.shared()) : undefined;
-    if (common !== undefined) return composeCommon(of, view, common);
+  if (of.all) return blocked === undefined ? composeAll(of, view) : composeOwn(of, view, blocked);
+  const common = of.trial === undefined && !of.wholeState ? of.ledger.commonIn(of.context.shared()) : undefined;
+  const extent = common && extentOf(of, view, blocked);
+  if (extent === 'all') return undefined;
+  return common !== undefined && extent === 'none' ? composeCommon(of, view, common) : composeOwn(of, view, blocked);
+}
+
+/** How much of what is owed must not be sent yet. What does not exist any more may always be. */
+function extentOf({ type, ledger }: Subscription, view: WorldView, blocked: Blocked): 'none' | 'some' | 'all' {
+  if (blocked === undefined) return 'none';
+  let free = 0;
+  let held = 0;
+  for (const name of ledger.pending?.keys() ?? []) {
+    const present = view.resolve(type.typeUrl, name);
+    if (present !== undefined && blocked(present)) held++;
+    else free++;
+    if (free > 0 && held > 0) return 'some';
   }
-  return composeOwn(of, view, blocked);
+  return held === 0 ? 'none' : 'all';
 }
 
 function composeOwn(of: Subscription, view: WorldView, blocked: Blocked): Sent | undefined {

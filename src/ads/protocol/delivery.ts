@@ -7,11 +7,12 @@ import type { Canaries, Gate, Waiter } from './canaries.ts';
 import { gateOf, heldWith } from './gates.ts';
 import { type Blocked, either, take } from './composition.ts';
 import type { BadRequest } from '../bad-request.ts';
+import { Busy } from './busy.ts';
 import type { HeapShare } from '../heap-share.ts';
-import type { Differences } from '../store/differences.ts';
+import type { Difference, Differences } from '../store/differences.ts';
 import type { News, Watcher } from '../store/forest.ts';
 import type { Frame, Frames } from '../wire/frames.ts';
-import { partiesOf } from './parties.ts';
+import { isGuarded, partiesOf } from './parties.ts';
 import { Readiness } from './readiness.ts';
 import { isLocalReason } from './local-reasons.ts';
 import { shortMessage } from './refusals.ts';
@@ -64,6 +65,9 @@ export class Delivery implements Watcher {
   readonly #events: DeliveryEvents;
   readonly #client: Waiter;
   readonly #subscriptions: (Subscription | undefined)[] = [];
+  readonly #busy = new Busy(this.#subscriptions);
+  /** Type URL of what others refer to, once it was requested. */
+  #guardedUrl: string | undefined;
   #barrier: Barrier | undefined;
   readonly #readiness: Readiness;
   readonly #refused: RefusedRoom;
@@ -72,6 +76,7 @@ export class Delivery implements Watcher {
   /** Nonce of the newest response of any type. */
   #nonce = 0;
   readonly #unseen: Unseen;
+  #acknowledged = false;
   /** The client was connected before: its listeners and tables may use new clusters as soon as it has them. */
   #resumedAt: number | undefined;
 
@@ -137,8 +142,9 @@ export class Delivery implements Watcher {
     let subscription = this.#subscriptions[index];
     const owedAll = subscription?.all === true;
     if (subscription === undefined) {
-      subscription = new Subscription(type, this.#context, this.#isGuarded(type), this.#context.times.timeoutMs);
+      subscription = new Subscription(type, this.#context, isGuarded(type, types), this.#context.times.timeoutMs);
       this.#subscriptions[index] = subscription;
+      if (subscription.guarded) this.#guardedUrl = type.typeUrl;
       if (request.versions.count > 0 || request.version !== '') this.#resume(now);
       subscription.begin(request, this.#view, this.#resumedAt !== undefined);
       this.#parties = this.#partiesNow();
@@ -148,18 +154,19 @@ export class Delivery implements Watcher {
       if (this.#context.delta) subscription.subscribe(request, this.#view);
       else subscription.replace(request, this.#view);
     }
+    this.#busy.add(subscription);
     awaitAsked(subscription, this.#view, owedAll, this.#context);
     this.#hear(subscription);
-    this.#refused.charge(this.#subscriptions);
+    if (this.#refused.isUsed || subscription.ledger.refusals !== undefined) this.#refused.charge(this.#subscriptions);
     this.#settle();
     if (this.owes) this.#events.wake();
   }
 
   /** Where nothing is owed, nothing that was owed is left to be waited for, unless it is on its way. */
   #settle(): void {
-    for (const subscription of this.#subscriptions)
-      if (subscription?.awaited.owes === true && !subscription.owes)
-        subscription.awaited.look(this.#standing(subscription));
+    for (const subscription of this.#busy)
+      if (subscription.awaited.owes && !subscription.owes) subscription.awaited.look(this.#standing(subscription));
+    this.#busy.settle();
     this.#readiness.settle(this.#parties);
   }
 
@@ -178,8 +185,8 @@ export class Delivery implements Watcher {
   next(now: number): Frame | undefined {
     this.catchUp();
     let guardedGate: Gate = 'open';
-    for (const subscription of this.#subscriptions) {
-      if (subscription?.owes !== true) continue;
+    for (const subscription of this.#busy) {
+      if (!subscription.owes) continue;
       const refers = subscription.type.refersTo !== undefined && !this.#context.unguarded;
       if (refers && this.#barrier?.blocksAll === true) continue;
       const gate = gateOf(subscription, this.#view, this.#context.canaries, this.#client);
@@ -201,6 +208,7 @@ export class Delivery implements Watcher {
     this.catchUp();
     for (const subscription of this.#subscriptions) subscription?.retry(now);
     this.#tickBarrier(now);
+    this.#busy.addAll();
   }
 
   /** There are changes, or a move to another world, that have not been looked at yet. */
@@ -210,20 +218,16 @@ export class Delivery implements Watcher {
 
   /** The client has acknowledged something that it was sent. */
   get acknowledged(): boolean {
-    for (const subscription of this.#subscriptions) if ((subscription?.inFlight.ackedNonce ?? 0) > 0) return true;
-    return false;
+    return this.#acknowledged;
   }
 
   get owes(): boolean {
-    if (this.isBehind) return true;
-    for (const subscription of this.#subscriptions) if (subscription?.owes === true) return true;
-    return false;
+    return this.isBehind || this.#busy.owes;
   }
 
   /** Whether the next response carries everything of a type. */
   get owesAll(): boolean {
-    for (const subscription of this.#subscriptions) if (subscription?.all === true) return true;
-    return false;
+    return this.#busy.owesAll;
   }
 
   #send(subscription: Subscription, sent: Sent, now: number): Frame {
@@ -252,9 +256,12 @@ export class Delivery implements Watcher {
    * @param sent by this delivery, or by one for another stream of the client.
    */
   follow(typeUrl: string, sent: Sent): void {
-    for (const follower of this.#subscriptions) {
-      if (follower?.type.behind === typeUrl) follower.follow(sent, this.#view);
-    }
+    this.#context.types.forEach(({ behind }, i) => {
+      const follower = behind === typeUrl ? this.#subscriptions[i] : undefined;
+      if (follower === undefined) return;
+      follower.follow(sent, this.#view);
+      this.#busy.add(follower);
+    });
   }
 
   /** The same for what was sent before this type was first requested: the client asked without knowing of it. */
@@ -273,6 +280,7 @@ export class Delivery implements Watcher {
       return this.#context.delta;
     }
     const { accepted, refused } = settled;
+    if (subscription.inFlight.ackedNonce > 0) this.#acknowledged = true;
     const isNews = error !== undefined && !(refused.length === 1 && isTolerated(refused[0]!, error.message));
     const taken = isNews || refused.length === 0 ? accepted : [...accepted, ...refused];
     for (const sent of taken) this.#accept(subscription, sent, now);
@@ -320,21 +328,27 @@ export class Delivery implements Watcher {
 
   /** @param rollouts that all of it is part of. */
   #mark(differences: Differences, rollouts: readonly Rollout[]): void {
-    const { guarded } = this.#parties;
-    const clusters = guarded && differences.of(guarded.type.typeUrl);
-    const returned = clusters === undefined ? [] : returnedIn(guarded?.ledger.kept, clusters);
-    for (const subscription of this.#subscriptions) {
+    const { types, unguarded } = this.#context;
+    const clusters = this.#guardedUrl === undefined ? NOTHING : differences.of(this.#guardedUrl);
+    const returned = clusters.size === 0 ? [] : returnedIn(this.#parties.guarded?.ledger.kept, clusters);
+    for (let i = 0; i < this.#subscriptions.length; i++) {
+      const { typeUrl } = types[i]!;
+      const subscription = differences.of(typeUrl).size === 0 ? undefined : this.#subscriptions[i];
       if (subscription === undefined) continue;
       subscription.changed(differences);
       const { type, interest, awaited } = subscription;
-      if (differences.of(type.typeUrl).size > 0) awaited.changed();
+      awaited.changed();
       const concern = differences.concern(type, interest, rollouts);
       if (concern !== undefined) awaited.owe(concern);
+      this.#busy.add(subscription);
     }
-    if (guarded === undefined || clusters === undefined) return;
-    this.#barrier?.present(clusters);
+    if (clusters.size > 0) this.#barrier?.present(clusters);
     if (returned.length > 0) this.#needBarrier().returned(returned);
-    if (this.#context.unguarded) guarded.release(guarded.ledger.shareKept());
+    const { guarded } = this.#parties;
+    if (unguarded && guarded !== undefined) {
+      guarded.release(guarded.ledger.shareKept());
+      this.#busy.add(guarded);
+    }
   }
 
   /** A stream in which no cluster comes or goes has no barrier. */
@@ -379,18 +393,9 @@ export class Delivery implements Watcher {
   }
 
   #partiesNow(): Parties {
-    const { types, times } = this.#context;
-    return partiesOf(this.#subscriptions, {
-      types,
-      lingerMs: times.lingerMs,
-      view: this.#view,
-      resumedAt: this.#resumedAt,
-    });
-  }
-
-  #isGuarded(type: ResourceType): boolean {
-    return this.#context.types.some((other) => other.refersTo === type.typeUrl);
+    return partiesOf(this.#subscriptions, this.#context, { view: this.#view, resumedAt: this.#resumedAt });
   }
 }
 
 const NONE: readonly Sent[] = [];
+const NOTHING: ReadonlyMap<string, Difference> = new Map();

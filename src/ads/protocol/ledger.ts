@@ -25,14 +25,21 @@ export class CommonMarks implements Marks {
     {};
   /** Which assignments lose their last ready endpoint, or bring the first one. */
   readiness: Readonly<Record<'emptied' | 'filled', ReadonlySet<string>>> | undefined;
-  /** What all streams have computed since the publication that this follows from; by identity. */
+  /** What was computed since the publication that this follows from. */
   readonly #work: object;
 
-  constructor({ pending, kept, asked }: Marks, work: object) {
+  private constructor({ pending, kept, asked }: Marks, work: object) {
     this.pending = pending;
     this.kept = kept;
     this.asked = asked;
     this.#work = work;
+  }
+
+  /** @param mark marks it for a client of which nothing is known. */
+  static of(mark: (ledger: Ledger) => void, work: object): CommonMarks {
+    const ledger = new Ledger();
+    mark(ledger);
+    return new CommonMarks(ledger.marks!, work);
   }
 
   isOf(work: object): boolean {

@@ -1,12 +1,15 @@
-import type { Parties } from './barrier.ts';
+import type { BarrierTimes, Parties } from './barrier.ts';
 import type { Subscription } from './subscription.ts';
-import type { ResourceTypes } from '../types.ts';
+import type { ResourceType, ResourceTypes } from '../types.ts';
 import type { WorldView } from '../store/world.ts';
 
-interface Stream {
+interface Kind {
   readonly types: ResourceTypes;
-  /** For this long, a client that was connected before may not have asked for everything yet. */
-  readonly lingerMs: number;
+  /** For `lingerMs`, a client that was connected before may not have asked for everything yet. */
+  readonly times: Pick<BarrierTimes, 'lingerMs'>;
+}
+
+interface Stream {
   readonly view: WorldView;
   readonly resumedAt: number | undefined;
 }
@@ -14,7 +17,8 @@ interface Stream {
 /** The roles that subscriptions of a stream have in the barrier. */
 export function partiesOf(
   subscriptions: readonly (Subscription | undefined)[],
-  { types, lingerMs, view, resumedAt }: Stream,
+  { types, times: { lingerMs } }: Kind,
+  { view, resumedAt }: Stream,
 ): Parties {
   const present = subscriptions.filter((subscription) => subscription !== undefined);
   const referrers = present.filter(({ type }) => type.refersTo !== undefined);
@@ -27,4 +31,9 @@ export function partiesOf(
     resumed: resumedAt !== undefined,
     silentUntil: allAsked || resumedAt === undefined ? 0 : resumedAt + lingerMs,
   };
+}
+
+/** Whether resources of other types refer to those of this one. */
+export function isGuarded({ typeUrl }: ResourceType, types: ResourceTypes): boolean {
+  return types.some(({ refersTo }) => refersTo === typeUrl);
 }

@@ -22,9 +22,9 @@ export class Readiness {
   readonly #references: References;
   readonly #times: Pick<BarrierTimes, 'lingerMs' | 'timeoutMs'>;
   /** Since when the assignment of a cluster that changes so is owed. */
-  #since: ReadonlyMap<string, number> = new Map();
+  #since: Times = NEVER;
   /** When it was last seen that the client may yet use the cluster of an assignment that is about to be emptied. */
-  #usedAt: ReadonlyMap<string, number> = new Map();
+  #usedAt: Times = NEVER;
 
   /** @param times what takes longer than `timeoutMs` is not waited for. */
   constructor(references: References, times: Pick<BarrierTimes, 'lingerMs' | 'timeoutMs'>) {
@@ -88,6 +88,9 @@ export class Readiness {
     return left;
   }
 }
+
+type Times = ReadonlyMap<string, number>;
+const NEVER: Times = new Map();
 
 /** Owed assignments by what they change: names of those that lose all ready endpoints, or get the first one. */
 type Changes = Readonly<Record<'emptied' | 'filled', ReadonlySet<string>>>;

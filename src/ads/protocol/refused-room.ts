@@ -23,6 +23,10 @@ export class RefusedRoom {
     this.#address = address;
   }
 
+  get isUsed(): boolean {
+    return this.#bytes > 0;
+  }
+
   /** Throws if there is no room for what is refused now. */
   charge(subscriptions: readonly (Subscription | undefined)[]): void {
     let names = 0;

@@ -8,7 +8,6 @@ import { type BackOff, UNKNOWN, backOff } from './refusals.ts';
 import type { EncodedResource } from '../store/resource.ts';
 import type { Recipient } from '../rollouts/recipient.ts';
 import { type Held, type Names, Served } from '../store/served.ts';
-import { ServedIndex } from '../store/served-index.ts';
 import type { SharedWork } from '../store/shared-work.ts';
 import { itemsOf, type Sent, Trial } from './sent.ts';
 import type { ResourceType } from '../types.ts';
@@ -27,6 +26,8 @@ export interface SubscriptionContext extends InterestContext {
 
 /** State of the world: un-ACKed responses to a type whose answers are held back; one more each time a wait ends. */
 const MAX_HELD_BACK = 3;
+
+const [GUARDED, FREE] = [{}, {}];
 
 /**
  * What one stream asked for of one type, and what it is still owed: the same machine for state of the world and delta,
@@ -227,7 +228,8 @@ export class Subscription {
     const names = differences.of(this.type.typeUrl);
     if (names.size === 0) return;
     const wanted = this.ledger.isClean && !this.#all ? this.interest.only : undefined;
-    this.ledger.share(wanted && differences.commonMarks(this.type, wanted, () => this.#commonMarks(names)));
+    const make = (): CommonMarks => CommonMarks.of((ledger) => this.#markIn(ledger, names), this.context.shared());
+    this.ledger.share(wanted && differences.commonMarks(this.type, wanted, this.guarded, make));
     if (wanted !== undefined || (this.#owesBlindly && this.ledger.kept === undefined)) return;
     if (this.#all || names.size < this.context.shared().many) {
       for (const [name, { was, now }] of names) if (this.interest.has(name)) this.#mark(name, was, now === undefined);
@@ -239,12 +241,6 @@ export class Subscription {
   #markIn(ledger: Ledger, names: ReadonlyMap<string, Difference>): void {
     for (const [name, { was, now }] of names)
       if (this.interest.has(name)) ledger.mark(name, was, now === undefined && this.#keeps(name));
-  }
-
-  #commonMarks(names: ReadonlyMap<string, Difference>): CommonMarks {
-    const ledger = new Ledger();
-    this.#markIn(ledger, names);
-    return new CommonMarks(ledger.marks!, this.context.shared());
   }
 
   /** What belongs to the resources just sent is owed again: a client warms these, and need not ask. */
@@ -280,7 +276,9 @@ export class Subscription {
       change(ledger);
       return ledger.marks!;
     };
-    this.ledger.take(known.of([this.type, ...this.interest.key, pending, kept, asked, ...from], work));
+    this.ledger.take(
+      known.of([this.type, this.guarded ? GUARDED : FREE, ...this.interest.key, pending, kept, asked, ...from], work),
+    );
   }
 
   /** Nothing that the client uses needs these names, which left the world: they may go. */
@@ -356,9 +354,7 @@ export class Subscription {
     const { typeUrl } = this.type;
     this.#all = false;
     const { batches, missing } = this.interest.in(view);
-    const { indexes } = this.context.shared();
-    const index = indexes.of([this.type, view, ...this.interest.key], () => new ServedIndex(batches));
-    const { items, held } = versions.compare(index);
+    const { items, held } = versions.compare(this.context.shared().indexesOf(batches));
     for (const { name, version } of items) {
       const has = held.get(name);
       held.delete(name);

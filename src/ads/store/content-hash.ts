@@ -27,6 +27,13 @@ export class ContentHasher {
     this.#finish();
   }
 
+  /** The same for the UTF-8 of a text. */
+  bytes(view: DataView, from: number, to: number): void {
+    this.#begin();
+    this.#absorb(view, from, to);
+    this.#finish();
+  }
+
   /** The pair of a name and a version, as `initial_resource_versions` lists them. */
   pair(view: DataView, nameFrom: number, nameTo: number, versionFrom: number, versionTo: number): void {
     this.#begin();

@@ -22,6 +22,7 @@ export abstract class Differences {
   readonly #byType = new Map<string, ReadonlyMap<string, Difference>>();
   /** By type and by what clients have asked for, what followed from it for those that were owed nothing. */
   readonly #common = new Map<object, Map<object, CommonMarks>>();
+  readonly #commonGuarded = new Map<object, Map<object, CommonMarks>>();
   /** What followed from it for other streams. */
   readonly marked = new Alike<Marks>();
   readonly #concerns = new Alike<Concern | undefined>();
@@ -35,10 +36,11 @@ export abstract class Differences {
     return differences;
   }
 
-  /** @param wanted by identity. */
-  commonMarks(type: object, wanted: object, make: () => CommonMarks): CommonMarks {
-    let ofType = this.#common.get(type);
-    if (ofType === undefined) this.#common.set(type, (ofType = new Map<object, CommonMarks>()));
+  /** @param wanted what clients have asked for, by identity. @param guarded whether they keep what left the world. */
+  commonMarks(type: object, wanted: object, guarded: boolean, make: () => CommonMarks): CommonMarks {
+    const common = guarded ? this.#commonGuarded : this.#common;
+    let ofType = common.get(type);
+    if (ofType === undefined) common.set(type, (ofType = new Map<object, CommonMarks>()));
     let marks = ofType.get(wanted);
     if (marks === undefined) ofType.set(wanted, (marks = make()));
     return marks;

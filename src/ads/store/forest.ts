@@ -1,5 +1,4 @@
 import { type Concern, joinRollouts, NO_ROLLOUTS, type Rollout } from '../rollouts/rollout.ts';
-import type { Differences } from './differences.ts';
 import type { Served } from './served.ts';
 
 /** Several variants of a name, by qualifier; a single variant without a qualifier is stored as itself. */
@@ -22,8 +21,6 @@ export interface News {
   readonly changes: Changes;
   /** Those who have not looked at it yet; undefined: it is part of no rollout. */
   readonly look: Concern | undefined;
-  /** What follows for those who have looked at everything before some other news, and who see it alike. */
-  readonly updates: Map<object, Map<News, Differences>>;
 }
 
 /** Must be notified of changes: a world, and in it a stream. */

@@ -1,12 +1,20 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { ContentHasher } from './content-hash.ts';
+import { ContentHasher, SetHash } from './content-hash.ts';
 import { NameBudget } from './name-budget.ts';
 import { MAX_DIFFERENCES, type NameSet, NameSets, type RequestedNames } from './name-set.ts';
 
 const hasher = new ContentHasher([1, 2]);
 
 function requested(...names: string[]): RequestedNames {
-  return { count: names.length, digest: () => names.join(), strings: () => names };
+  const hash = (by: ContentHasher): SetHash => {
+    const sum = new SetHash();
+    for (const name of names) {
+      by.text(name);
+      sum.add(by);
+    }
+    return sum;
+  };
+  return { count: names.length, digest: () => names.join(), strings: () => names, hash };
 }
 
 const sorted = (set: NameSet): string[] => [...set.names].sort();
@@ -52,6 +60,14 @@ test('no more orders are remembered than there were holders at a time', () => {
     set = next;
     expect(set.digests.length).toBeLessThanOrEqual(2);
   }
+});
+
+test('names that only collide with those of a set in use are another set', () => {
+  const sets = new NameSets(hasher);
+  const set = sets.of(requested('a', 'b'));
+  const other = sets.of({ ...requested('a', 'c'), hash: requested('a', 'b').hash });
+  expect(sorted(other)).toEqual(['a', 'c']);
+  expect(sorted(set)).toEqual(['a', 'b']);
 });
 
 test('names that come twice count once', () => {

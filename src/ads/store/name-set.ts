@@ -62,6 +62,8 @@ export interface RequestedNames {
   /** Equal only for requests with equal names: nobody can find a collision (SHA-256). */
   digest(): string;
   strings(): readonly string[];
+  /** Of the names, however they are ordered. */
+  hash(hasher: ContentHasher): SetHash;
 }
 
 /**
@@ -95,10 +97,28 @@ export class NameSets {
     const digest = requested.digest();
     const known = this.#byDigest.get(digest);
     if (known !== undefined) return hold(known);
-    const names = new Set(requested.strings());
-    const set = this.#shared(new NameSet(names, new Map(), this.#hashOf(names)), address, same);
+    const names = requested.strings();
+    const hash = requested.hash(this.#hasher);
+    const set = this.#known(names, hash) ?? this.#new(names, hash, address);
     this.#remember(digest, set);
     return set;
+  }
+
+  /**
+   * The set in use that has these names, however they are ordered. Names that repeat have another hash, unless they were
+   * made to collide: then their client gets more than it has asked for.
+   */
+  #known(names: readonly string[], hash: SetHash): NameSet | undefined {
+    const found = this.#byHash.get(hashKey(hash));
+    if (found?.hash.equals(hash) !== true) return undefined;
+    for (const name of names) if (!found.has(name)) return undefined;
+    return hold(found);
+  }
+
+  #new(names: readonly string[], hash: SetHash, address: string): NameSet {
+    const distinct = new Set(names);
+    const ofDistinct = distinct.size === names.length ? hash : this.#hashOf(distinct);
+    return this.#shared(new NameSet(distinct, new Map(), ofDistinct), address, same);
   }
 
   /** The set plus these names. */

@@ -112,6 +112,8 @@ interface Tree {
 export class References {
   readonly #ofNode = new WeakMap<Tree, ReadonlySet<string>>();
   readonly #ofBatch = new WeakMap<Batch, Tree>();
+  /** Whether tables refer to the few names that come or go: for each of them, all streams ask the same. */
+  readonly #few = new WeakMap<Tree, Map<string, boolean>>();
   readonly #named = new WeakMap<Tree, { readonly wanted: Names; readonly names: readonly string[] }>();
 
   /**
@@ -121,7 +123,9 @@ export class References {
   find(part: LeafPart | Tree, wanted: Names, visit: (name: string) => boolean): boolean {
     if ('bytes' in part) return part.clusters.some((name) => wanted.has(name) && visit(name));
     if (!this.#ofNode.has(part) && part.children.some((child) => 'children' in child)) {
-      return part.children.some((child) => this.find(child, wanted, visit));
+      if (wanted.size > FEW) return part.children.some((child) => this.find(child, wanted, visit));
+      for (const name of wanted.keys()) if (this.#refers(part, name) && visit(name)) return true;
+      return false;
     }
     const known = this.#namesIn(part);
     if (known.size <= wanted.size) {
@@ -158,6 +162,19 @@ export class References {
     return this.find(tree, wanted, visit);
   }
 
+  #refers(part: Tree, name: string): boolean {
+    let known = this.#few.get(part);
+    if (known === undefined) this.#few.set(part, (known = new Map<string, boolean>()));
+    let refers = known.get(name);
+    if (refers === undefined) {
+      const only = new Set([name]);
+      refers = part.children.some((child) => this.find(child, only, () => true));
+      if (known.size >= MOST_KNOWN) known.clear();
+      known.set(name, refers);
+    }
+    return refers;
+  }
+
   #namesIn(part: Tree): ReadonlySet<string> {
     let known = this.#ofNode.get(part);
     if (known === undefined) {
@@ -167,6 +184,10 @@ export class References {
     return known;
   }
 }
+
+const FEW = 8;
+/** Of each table. */
+const MOST_KNOWN = 64;
 
 /** A set, or the keys of a map. */
 export type Names = Pick<ReadonlySet<string>, 'has' | 'size' | 'keys'>;

@@ -54,6 +54,7 @@ export class SharedBatches {
   }
 
   all(root: Root, typeUrl: string, qualifiers: readonly string[]): readonly Batch[] {
+    if (isSingleWithout(root, typeUrl)) return NONE;
     const known = this.#root(root, typeUrl);
     const key = keyOf(qualifiers, known.qualifiers);
     let batches = known.all.get(key);
@@ -135,6 +136,13 @@ export class SharedBatches {
       ...list.children.map((child) => lower.of(child, typeUrl, this.#publication, () => below(child))),
     ];
   }
+}
+
+const NONE: readonly Batch[] = [];
+
+/** Each proxy has roots of its own: single lists, which have nothing of most types. */
+function isSingleWithout({ list, lists }: Root, typeUrl: string): boolean {
+  return lists.size === 1 && (list.members.get(typeUrl)?.size ?? 0) === 0;
 }
 
 /** Branches by the list that they start with. */

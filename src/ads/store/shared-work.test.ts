@@ -3,7 +3,18 @@ import { describe, expect, test } from 'vitest';
 import type { MemberChange, Publication, World } from './publication.ts';
 import type { Delivery } from '../protocol/delivery.ts';
 import { type Answer, ModelClient } from '../testing/model-client.ts';
-import { type Asked, CDS, decodeFrame, EDS, encodeRequest, LDS, RDS, resource, TestServer } from '../testing/world.ts';
+import {
+  type Asked,
+  CDS,
+  decodeFrame,
+  EDS,
+  encodeRequest,
+  LDS,
+  RDS,
+  resource,
+  TestServer,
+  TYPES,
+} from '../testing/world.ts';
 import type { WorldView } from './world.ts';
 import { runs } from '../../testing/runs.ts';
 
@@ -332,4 +343,31 @@ test.each([
   isShared();
   publish('b', '2');
   expect(isShared()).toBe(true);
+});
+
+test('a stream for clusters alone is told at once that one is gone, whatever others keep', () => {
+  const server = new TestServer();
+  const publish = (content?: string): void => {
+    const member = { list: 'root', typeUrl: CDS, name: 'a', qualifier: '' };
+    server.store.apply({
+      members: [{ ...member, ...(content && { resource: resource(CDS, 'a', content) }) }],
+      lists: [],
+    });
+    server.frames.outdate();
+  };
+  publish('1');
+  const open = (types = TYPES): Delivery =>
+    server.open(server.store.enter({ roots: ['root'], qualifiers: [] }), true, types);
+  const deliveries = [open(), open(TYPES.filter(({ typeUrl }) => typeUrl === CDS))];
+  const next = (delivery: Delivery): readonly string[] | undefined => {
+    const frame = delivery.next(0);
+    if (frame === undefined) return undefined;
+    const { nonce, removed } = decodeFrame(frame.slices, true);
+    delivery.request(encodeRequest({ typeUrl: CDS, nonce }, true, server.hasher), 0);
+    return removed;
+  };
+  for (const delivery of deliveries) delivery.request(encodeRequest({ typeUrl: CDS }, true, server.hasher), 0);
+  expect(deliveries.map(next)).toEqual([[], []]);
+  publish();
+  expect(deliveries.map(next)).toEqual([undefined, ['a']]);
 });

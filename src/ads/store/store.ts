@@ -10,7 +10,7 @@ import { Concern, joinRollouts, NO_ROLLOUTS, type Rollout } from '../rollouts/ro
 import { Served } from './served.ts';
 import { SharedBatches } from './shared-batches.ts';
 import { SharedWork } from './shared-work.ts';
-import { RootUpdate, Update } from './update.ts';
+import { isOfOneRoot, RootUpdate, Update } from './update.ts';
 import type { ResourceType } from '../types.ts';
 import { Viewpoints } from './viewpoints.ts';
 import { type Sight, WorldView } from './world.ts';
@@ -62,7 +62,7 @@ export class Store {
     for (const [list, { byType }] of touched) for (const former of list.formers ?? []) former.note(list, byType);
     for (const [root, changes] of this.#changesByRoot(touched, moved)) {
       this.shared.changed(root, changes.keys());
-      const news = { root, changes, look: lookAt(changes), updates: new Map() };
+      const news = { root, changes, look: lookAt(changes) };
       for (const world of root.worlds) world.changed(news);
     }
     for (const list of touched.keys()) this.#drop(list);
@@ -128,8 +128,12 @@ export class Store {
 
   /** What changes for a stream that looks at its world again. */
   update(sight: Sight, news: readonly News[]): Differences {
-    const common = sight instanceof WorldView ? RootUpdate.of(sight, news, this.#holders) : undefined;
-    return common ?? this.work.updates.of([sight, ...news], () => new Update(sight, news));
+    if (sight instanceof WorldView && isOfOneRoot(news)) {
+      const from = [sight.viewpoint, news[0]!, news[news.length - 1]!];
+      const common = this.work.rootUpdates.of(from, () => new RootUpdate(news, sight.viewpoint, this.#holders));
+      if (common.isAllIn(sight)) return common;
+    }
+    return this.work.updates.of([sight, ...news], () => new Update(sight, news));
   }
 
   /** What rollouts under way have brought to a world, by name: one object for worlds that it is the same for. */

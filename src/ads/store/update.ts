@@ -1,6 +1,7 @@
 import { type Difference, Differences } from './differences.ts';
 import { Earlier } from './earlier.ts';
 import { type Changes, List, type News, type Root } from './forest.ts';
+import { common } from './names.ts';
 import type { Served } from './served.ts';
 import { findIn, type HoldersByName, type Sight, type Viewpoint, type WorldView } from './world.ts';
 
@@ -35,26 +36,12 @@ export class RootUpdate extends Differences {
   readonly #holders: HoldersByName;
 
   /** @param news of the root alone, oldest first, up to now. */
-  constructor(root: Root, news: readonly News[], viewpoint: Viewpoint, holders: HoldersByName) {
+  constructor(news: readonly News[], viewpoint: Viewpoint, holders: HoldersByName) {
     super();
-    this.#root = root;
+    this.#root = news[0]!.root;
     this.#news = [...news];
     this.#viewpoint = viewpoint;
     this.#holders = holders;
-  }
-
-  /** Undefined: there is news of several roots, or some name is below several. */
-  static of(world: WorldView, news: readonly News[], holders: HoldersByName): Differences | undefined {
-    const first = news[0]!;
-    const last = news[news.length - 1]!;
-    const { root } = last;
-    for (const each of news) if (each.root !== root) return undefined;
-    const { viewpoint } = world;
-    let updates = last.updates.get(viewpoint);
-    if (updates === undefined) last.updates.set(viewpoint, (updates = new Map<News, Differences>()));
-    let update = updates.get(first);
-    if (update === undefined) updates.set(first, (update = new RootUpdate(root, news, viewpoint, holders)));
-    return isAllIn(world, news, holders) ? update : undefined;
   }
 
   protected compare(typeUrl: string): ReadonlyMap<string, Difference> {
@@ -68,35 +55,39 @@ export class RootUpdate extends Differences {
       },
     });
   }
+
+  /** No other root of the world has one of the names. If one had it before, it would have news of that. */
+  isAllIn({ roots }: WorldView): boolean {
+    for (const root of roots) {
+      if (root === this.#root) continue;
+      for (const { changes } of this.#news) if (hasSome(root, changes, this.#holders)) return false;
+    }
+    return true;
+  }
 }
 
-/** Only the root of this news has the names. If another one had them before, there would be news of that. */
-function isAllIn({ roots }: WorldView, news: readonly News[], holders: HoldersByName): boolean {
-  for (const root of roots) {
-    if (root === news[0]!.root) continue;
-    for (const { changes } of news) if (hasSome(root, changes, holders)) return false;
-  }
+export function isOfOneRoot(news: readonly News[]): boolean {
+  const { root } = news[0]!;
+  for (const each of news) if (each.root !== root) return false;
   return true;
 }
 
-function hasSome({ lists }: Root, changes: Changes, holdersByName: HoldersByName): boolean {
+function hasSome(root: Root, changes: Changes, holdersByName: HoldersByName): boolean {
   for (const [typeUrl, names] of changes) {
     const holdersOfType = holdersByName.get(typeUrl);
     if (holdersOfType === undefined) continue;
     for (const name of names.keys()) {
       const holders = holdersOfType.get(name);
-      if (holders !== undefined && isOneOf(holders, lists)) return true;
+      if (holders !== undefined && isBelow(root, holders)) return true;
     }
   }
   return false;
 }
 
-function isOneOf(holders: List | ReadonlySet<List>, lists: ReadonlyMap<List, unknown>): boolean {
-  if (holders instanceof List) return lists.has(holders);
-  if (holders.size <= lists.size) {
-    for (const list of holders) if (lists.has(list)) return true;
-  } else for (const list of lists.keys()) if (holders.has(list)) return true;
-  return false;
+/** Whether one of the lists is below a root. Asked for each proxy, of lists that they share: those are at hand. */
+function isBelow(root: Root, lists: List | ReadonlySet<List>): boolean {
+  if (lists instanceof List) return lists.roots.has(root);
+  return !common(lists, root.lists).next().done;
 }
 
 function compareNames(

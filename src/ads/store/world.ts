@@ -109,19 +109,20 @@ export class WorldView implements Watcher, Sight {
     typeUrl: string,
     batches: readonly Batch[],
   ): { readonly own: readonly Batch[]; readonly doubled: ReadonlySet<string> } {
-    const doubled = new Set<string>();
-    const earlier = this.roots.slice(0, this.roots.indexOf(root));
-    if (earlier.length === 0) return { own: batches, doubled };
-    for (const batch of batches) {
-      for (const { name } of batch.items) {
-        const isThere = (other: Root): boolean =>
-          findIn(other.lists, this.#holders, typeUrl, name, this.qualifiers) !== undefined;
-        if (earlier.some(isThere)) doubled.add(name);
-      }
+    const found = new Set<string>();
+    for (const other of this.roots) {
+      if (other === root) break;
+      for (const name of namesInBoth(batches, this.#shared.all(other, typeUrl, this.qualifiers))) found.add(name);
     }
-    if (doubled.size === 0) return { own: batches, doubled };
-    const own = batches.map((batch) => new Batch(batch.items.filter(({ name }) => !doubled.has(name))));
-    return { own: own.filter(({ items }) => items.length > 0), doubled };
+    if (found.size === 0) return { own: batches, doubled: found };
+    const doubled = new Set<string>();
+    const own = batches.flatMap((batch) => {
+      const items = batch.items.filter(({ name }) => !found.has(name));
+      if (items.length === batch.items.length) return [batch];
+      for (const { name } of batch.items) if (found.has(name)) doubled.add(name);
+      return items.length === 0 ? [] : [new Batch(items)];
+    });
+    return { own, doubled };
   }
 
   /** Leaves out what is excluded. */
@@ -135,6 +136,19 @@ export class WorldView implements Watcher, Sight {
       return items.length === 0 ? [] : [new Batch(items)];
     });
   }
+}
+
+/** Costs as much as the smaller of the two: each proxy has a root of its own, which has few names. */
+function* namesInBoth(a: readonly Batch[], b: readonly Batch[]): Generator<string> {
+  const [few, many] = sizeOf(a) < sizeOf(b) ? [a, b] : [b, a];
+  for (const { items } of few)
+    for (const { name } of items) if (many.some((batch) => batch.get(name) !== undefined)) yield name;
+}
+
+function sizeOf(batches: readonly Batch[]): number {
+  let size = 0;
+  for (const { items } of batches) size += items.length;
+  return size;
 }
 
 /** The resource of a name in some lists: checks the lists that hold the name, or these lists if they are fewer. */

@@ -96,7 +96,7 @@ export class TestServer {
     this.rollouts = new Rollouts(events);
   }
 
-  #context(delta: boolean): DeliveryContext {
+  #context(delta: boolean, types: ResourceTypes): DeliveryContext {
     return {
       delta,
       sets: this.sets,
@@ -111,7 +111,7 @@ export class TestServer {
       move: (before, after, news) => this.store.move(before, after, news),
       update: (sight, news) => this.store.update(sight, news),
       shared: () => this.store.work,
-      types: TYPES,
+      types,
       frames: this.frames,
       references: new References(),
       times: this.times,
@@ -119,8 +119,9 @@ export class TestServer {
     };
   }
 
-  open(view: WorldView, delta: boolean): Delivery {
-    return new Delivery(this.#context(delta), view, {
+  /** @param types that the stream may ask for. */
+  open(view: WorldView, delta: boolean, types = TYPES): Delivery {
+    return new Delivery(this.#context(delta, types), view, {
       wake: () => {},
       sent: () => {},
       refused: (_, items) => {

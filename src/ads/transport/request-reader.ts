@@ -110,7 +110,9 @@ export class RequestReader {
   #count = 0;
   /** Pieces of messages received. */
   #chunks = 0;
+  /** Its messages wait; the stream below is paused once more of them comes. */
   #paused = false;
+  #pausedBelow = false;
   #ended = false;
   /** The client has ended the stream, and its last messages are yet to be taken. */
   #endsAfter = false;
@@ -158,7 +160,7 @@ export class RequestReader {
   /** Pauses; the bytes of the message that just came stay as they are until {@link resume}. */
   hold(bytes: Uint8Array): Uint8Array {
     this.#paused = true;
-    (this.#http2 ?? this.#call).pause();
+    if (this.#http2 === undefined) this.#pauseBelow();
     // A short one is copied, if the chunk that it came in is much longer.
     return 2 * bytes.byteLength >= bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
   }
@@ -166,9 +168,20 @@ export class RequestReader {
   resume(): void {
     this.#paused = false;
     this.#leaveRoom();
-    (this.#http2 ?? this.#call).resume();
+    this.#resumeBelow();
     this.#take();
     this.#finish();
+  }
+
+  #pauseBelow(): void {
+    this.#pausedBelow = true;
+    (this.#http2 ?? this.#call).pause();
+  }
+
+  #resumeBelow(): void {
+    if (!this.#pausedBelow) return;
+    this.#pausedBelow = false;
+    (this.#http2 ?? this.#call).resume();
   }
 
   /** The stream below may live on for a while; nothing of its messages does. */
@@ -201,7 +214,8 @@ export class RequestReader {
     if (this.#ended) return;
     this.#chunks++;
     this.#deframer.add(chunk);
-    if (!this.#paused) this.#take();
+    if (this.#paused) this.#pauseBelow();
+    else this.#take();
   }
 
   #receivedWhole(bytes: Uint8Array): void {
@@ -246,13 +260,13 @@ export class RequestReader {
   }
 
   #waitForRoom(): void {
-    this.#http2?.pause();
+    this.#pauseBelow();
     const { expected } = this.#deframer;
     this.#room = new Permit(expected > HUGE ? this.#budget.huge : this.#budget.large, this.#address);
     this.#room.take(() => {
       this.#buffer = this.#buffers.take(expected);
       this.#deframer.receiveInto(this.#buffer);
-      if (!this.#paused) this.#http2?.resume();
+      if (!this.#paused) this.#resumeBelow();
     }, expected);
   }
 

@@ -1,15 +1,16 @@
 /** What a client last said against what it was sent, by type. */
 export class TypeHistory {
-  readonly #errors = new Map<string, { readonly nonce: number; readonly message: string }>();
+  /** Nearly every client says nothing. */
+  #errors: Map<string, { readonly nonce: number; readonly message: string }> | undefined;
 
   /** @param nonce of the newest response by then. */
   refused(typeUrl: string, message: string, nonce: number): void {
-    this.#errors.set(typeUrl, { nonce, message });
+    (this.#errors ??= new Map()).set(typeUrl, { nonce, message });
   }
 
   /** Undefined once the client has accepted a later response, unless it still rejects something. */
   errorOf(typeUrl: string, acknowledged: number, rejects: boolean): string | undefined {
-    const error = this.#errors.get(typeUrl);
+    const error = this.#errors?.get(typeUrl);
     return error !== undefined && (rejects || acknowledged < error.nonce) ? error.message : undefined;
   }
 }

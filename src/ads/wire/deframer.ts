@@ -14,25 +14,24 @@ export class UnreadableStream extends Error {
 
 /** Precedes each message of a gRPC stream: a flag, and the length. */
 export const PREFIX = 5;
-/** Shorter pieces are merged, so that a client that sends byte by byte costs hardly more memory. */
-const SHORT = 4096;
-/** How many times its own bytes a piece may keep alive: it is part of a larger chunk from the connection. */
-const MOST_KEPT = 2;
+/** What has arrived of a message takes at most this many times its bytes. */
+const GROWTH = 2;
 
 /**
  * Cuts the bytes of a stream into messages: a flag, four bytes of length, the message. A message that comes in one
- * piece is not copied; otherwise its pieces are kept until the last one arrives, or go into a buffer.
+ * piece is not copied; otherwise its pieces go into a buffer, which grows with them unless one is given.
  */
 export class Deframer {
   /** No message may be longer; read when a message begins. */
   maxLength: number;
-  readonly #prefix = Buffer.allocUnsafeSlow(PREFIX);
+  /** What has arrived of one; made when one arrives in pieces. */
+  #prefix: Buffer | undefined;
   #prefixLength = 0;
   #length = 0;
-  /** The bytes that have arrived of the message that is being received. */
-  #pieces: Buffer[] | undefined;
+  /** A message is being received: its first bytes are in the buffer. */
+  #began = false;
   #received = 0;
-  #buffer: Buffer | undefined;
+  #buffer: Buffer = EMPTY;
   #chunk: Buffer = EMPTY;
 
   constructor(maxLength: number) {
@@ -47,31 +46,32 @@ export class Deframer {
   /** Forgets what has arrived. */
   clear(): void {
     this.#chunk = EMPTY;
-    this.#pieces = this.#buffer = undefined;
+    this.#buffer = EMPTY;
+    this.#began = false;
     this.#prefixLength = 0;
   }
 
   /** The rest of the message that is being received goes into this buffer, after what has arrived. */
   receiveInto(buffer: Buffer): void {
-    let at = 0;
-    for (const piece of this.#pieces?.splice(0) ?? []) at += piece.copy(buffer, at);
+    this.#buffer.copy(buffer, 0, 0, this.#received);
     this.#buffer = buffer;
   }
 
   /** Length of the message that is being received; 0 between messages. */
   get expected(): number {
-    return this.#pieces === undefined ? 0 : this.#length;
+    return this.#began ? this.#length : 0;
   }
 
   /** How much of that message has arrived. */
   get received(): number {
-    return this.#pieces === undefined ? 0 : this.#received;
+    return this.#began ? this.#received : 0;
   }
 
   /** The next complete message: in the buffer that it was received into, if there was one. */
   next(): Buffer | undefined {
-    if (this.#pieces !== undefined) return this.#goOn(this.#pieces);
+    if (this.#began) return this.#goOn();
     const chunk = this.#chunk;
+    if (chunk.length === 0) return undefined;
     if (this.#prefixLength === 0 && chunk.length >= PREFIX) {
       this.#readPrefix(chunk);
       const end = PREFIX + this.#length;
@@ -82,6 +82,7 @@ export class Deframer {
       this.#chunk = chunk.subarray(PREFIX);
     } else {
       const taken = Math.min(PREFIX - this.#prefixLength, chunk.length);
+      this.#prefix ??= Buffer.allocUnsafeSlow(PREFIX);
       chunk.copy(this.#prefix, this.#prefixLength, 0, taken);
       this.#prefixLength += taken;
       this.#chunk = chunk.subarray(taken);
@@ -90,21 +91,29 @@ export class Deframer {
       this.#readPrefix(this.#prefix);
     }
     this.#received = 0;
-    this.#pieces = [];
-    return this.#goOn(this.#pieces);
+    this.#began = true;
+    return this.#goOn();
   }
 
-  #goOn(pieces: Buffer[]): Buffer | undefined {
+  #goOn(): Buffer | undefined {
     const chunk = this.#chunk;
     const taken = Math.min(this.#length - this.#received, chunk.length);
+    this.#grow(this.#received + taken);
+    chunk.copy(this.#buffer, this.#received, 0, taken);
     this.#received += taken;
     this.#chunk = taken === chunk.length ? EMPTY : chunk.subarray(taken);
-    const buffer = this.#buffer;
-    if (buffer !== undefined) chunk.copy(buffer, this.#received - taken, 0, taken);
-    else if (taken > 0) keep(pieces, taken === chunk.length ? chunk : chunk.subarray(0, taken));
     if (this.#received < this.#length) return undefined;
-    this.#pieces = this.#buffer = undefined;
-    return buffer === undefined ? Buffer.concat(pieces) : buffer.subarray(0, this.#length);
+    const message = this.#buffer.subarray(0, this.#length);
+    this.#buffer = EMPTY;
+    this.#began = false;
+    return message;
+  }
+
+  #grow(needed: number): void {
+    if (this.#buffer.length >= needed) return;
+    const buffer = Buffer.allocUnsafeSlow(Math.min(this.#length, GROWTH * needed));
+    this.#buffer.copy(buffer, 0, 0, this.#received);
+    this.#buffer = buffer;
   }
 
   #readPrefix(prefix: Buffer): void {
@@ -112,21 +121,6 @@ export class Deframer {
     this.#length = prefix.readUInt32BE(1);
     if (this.#length > this.maxLength) throw new UnreadableStream('too long', this.maxLength);
   }
-}
-
-/** A byte is copied each time the length of its piece doubles, until the piece is no longer short. */
-function keep(pieces: Buffer[], piece: Buffer): void {
-  for (let last = pieces.at(-1); last !== undefined && piece.length < SHORT; last = pieces.at(-1)) {
-    if (last.length > piece.length) break;
-    pieces.pop();
-    piece = Buffer.concat([last, piece]);
-  }
-  if (piece.length >= SHORT && piece.buffer.byteLength > MOST_KEPT * piece.length) {
-    const copy = Buffer.allocUnsafeSlow(piece.length);
-    piece.copy(copy);
-    piece = copy;
-  }
-  pieces.push(piece);
 }
 
 const EMPTY = Buffer.alloc(0);

@@ -12,7 +12,7 @@ import { runs } from '../../testing/runs.ts';
 
 const protos = createProtos();
 const hasher = new ContentHasher([3, 5]);
-const nothing = new ServedIndex([]);
+const nothing = [new ServedIndex([])];
 
 const name = fc
   .oneof(
@@ -90,7 +90,7 @@ test('versions that another encoder writes in its own way are the same versions'
   const usual = Buffer.from([0x2a, 6, 0x0a, 1, 0x61, 0x12, 1, 0x31]);
   const otherOrder = Buffer.from([0x2a, 6, 0x12, 1, 0x31, 0x0a, 1, 0x61]);
   const longLength = Buffer.from([0x2a, 0x86, 0x00, 0x0a, 1, 0x61, 0x12, 1, 0x31]);
-  const index = new ServedIndex([new Batch([served('a', '1')])]);
+  const index = [new ServedIndex([new Batch([served('a', '1')])])];
   for (const bytes of [usual, otherOrder, longLength]) {
     const { versions } = readDeltaRequest(bytes, hasher);
     expect([...versions.compare(nothing).held]).toEqual([['a', '1']]);
@@ -109,7 +109,10 @@ test('versions are compared with what a client should hold', () => {
         initialResourceVersions: reported,
       });
       const batch = new Batch(Object.entries(world).map(([key, version]) => served(key, version)));
-      const { items, held } = readDeltaRequest(bytes, hasher).versions.compare(new ServedIndex([batch, new Batch([])]));
+      const { items, held } = readDeltaRequest(bytes, hasher).versions.compare([
+        new ServedIndex([batch]),
+        new ServedIndex([new Batch([])]),
+      ]);
       const differ = (from: typeof world, other: typeof world): string[] =>
         Object.keys(from).filter((key) => !Object.hasOwn(other, key) || other[key] !== from[key]);
       expect(items.map((item) => item.name)).toEqual(differ(world, reported));

@@ -1,7 +1,7 @@
 import { Buffer, isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
 import { BadRequest } from '../bad-request.ts';
-import type { ContentHasher } from '../store/content-hash.ts';
+import { type ContentHasher, SetHash } from '../store/content-hash.ts';
 import type { RequestedNames } from '../store/name-set.ts';
 import type { Served } from '../store/served.ts';
 import type { ServedIndex } from '../store/served-index.ts';
@@ -24,7 +24,7 @@ export interface RequestedVersions {
    * The items that are not among the pairs, and the pairs that are not among the items. Strings are made only for the
    * latter; equal hashes count as equal pairs, so a client that makes hashes collide merely misses something.
    */
-  compare(index: ServedIndex): { readonly items: readonly Served[]; readonly held: Map<string, string> };
+  compare(indexes: readonly ServedIndex[]): { readonly items: readonly Served[]; readonly held: Map<string, string> };
 }
 
 /** A discovery request of either kind, as far as it matters. */
@@ -188,15 +188,31 @@ export class WireNames implements RequestedNames {
   }
 
   strings(): string[] {
-    if (this.count === 0) return [];
     const names: string[] = [];
-    const reader = new FieldReader(this.#buffer.subarray(0, this.#to), this.#from);
+    this.#visit((from, to) => names.push(stringOf(this.#buffer, from, to)));
+    return names;
+  }
+
+  hash(hasher: ContentHasher): SetHash {
+    const hash = new SetHash();
+    const { buffer, byteOffset, length } = this.#buffer;
+    const view = new DataView(buffer, byteOffset, length);
+    this.#visit((from, to) => {
+      hasher.bytes(view, from, to);
+      hash.add(hasher);
+    });
+    return hash;
+  }
+
+  #visit(visit: (from: number, to: number) => void): void {
+    if (this.count === 0) return;
+    const reader = new FieldReader(this.#buffer, this.#from, this.#to);
     while (reader.next()) {
       if (reader.field !== this.#field) continue;
-      const name = reader.string();
-      if (name !== '' && name !== '*') names.push(name);
+      reader.expectBytes();
+      const { from, to } = reader;
+      if (to > from && !(to === from + 1 && this.#buffer[from] === STAR)) visit(from, to);
     }
-    return names;
   }
 }
 
@@ -230,23 +246,27 @@ class WireVersions implements RequestedVersions {
     this.#visit(reader, () => this.count++);
   }
 
-  compare(index: ServedIndex): { items: readonly Served[]; held: Map<string, string> } {
+  compare(indexes: readonly ServedIndex[]): { items: readonly Served[]; held: Map<string, string> } {
     const hasher = this.#hasher;
     const view = new DataView(this.#buffer.buffer, this.#buffer.byteOffset, this.#buffer.length);
-    const isHeld = new Uint8Array(index.items.length);
+    const isHeld = indexes.map(({ items }) => new Uint8Array(items.length));
     const others: number[] = [];
     const reader = new FieldReader(this.#buffer);
     while (this.count > 0 && reader.next()) {
       if (reader.field !== VERSIONS) continue;
       this.#visit(reader, (start, nameFrom, nameTo, versionFrom, versionTo) => {
         hasher.pair(view, nameFrom, nameTo, versionFrom, versionTo);
-        const found = index.find(hasher.a, hasher.b);
-        if (found < 0) others.push(start);
-        else isHeld[found] = 1;
+        for (let i = 0; i < indexes.length; i++) {
+          const found = indexes[i]!.find(hasher.a, hasher.b);
+          if (found < 0) continue;
+          isHeld[i]![found] = 1;
+          return;
+        }
+        others.push(start);
       });
     }
     const held = new Map(others.map((start) => this.#entry(start)));
-    return { items: index.items.filter((_, i) => isHeld[i] === 0), held };
+    return { items: indexes.flatMap(({ items }, at) => items.filter((_, i) => isHeld[at]![i] === 0)), held };
   }
 
   #entry(start: number): [string, string] {
@@ -293,7 +313,7 @@ class WireVersions implements RequestedVersions {
 const NO_NAMES = new WireNames(Buffer.alloc(0), -1);
 const NO_VERSIONS: RequestedVersions = {
   count: 0,
-  compare: ({ items }) => ({ items, held: new Map<string, string>() }),
+  compare: (indexes) => ({ items: indexes.flatMap(({ items }) => items), held: new Map<string, string>() }),
 };
 
 /** `envoy.service.discovery.v3.DiscoveryRequest` */
