@@ -354,7 +354,7 @@ export class Subscription {
     const { typeUrl } = this.type;
     this.#all = false;
     const { batches, missing } = this.interest.in(view);
-    const { items, held } = versions.compare(this.context.shared().indexesOf(batches));
+    const { items, held } = versions.compare(view.indexesOf(batches));
     for (const { name, version } of items) {
       const has = held.get(name);
       held.delete(name);

@@ -1,12 +1,19 @@
+import { Alike } from './alike.ts';
 import { type List, type Root, variantOf } from './forest.ts';
 import type { NameSet } from './name-set.ts';
 import { Batch, type Served } from './served.ts';
+import { ServedIndex } from './served-index.ts';
 
 /**
  * Total names in all sets that selections are kept for, and keep alive. Clients of one kind have few sets; a client
  * that keeps asking for different ones has everyone's selections discarded.
  */
 export const MAX_SELECTED = 2_000_000;
+
+/** Scopes whose streams return at the same time, times two types. Clients could bring new sets of names. */
+const MAX_INDEXES = 128;
+/** An index of fewer resources is made anew each time. */
+const MANY = 64;
 
 /** For a subscription by name: the resources that a root has, and the names that it does not have. */
 export interface RootSelection {
@@ -44,6 +51,8 @@ export class SharedBatches {
   /** The resources in sets of names, by the batches that they were selected from. */
   #selections = new WeakMap<readonly Batch[], Map<NameSet, RootSelection>>();
   #selected = 0;
+  /** Some 300 KB for 10,000 names each. */
+  #indexes = new Alike<ServedIndex>(MAX_INDEXES);
   #publication = 0;
   readonly #maxSelected: number;
   /** For the roots' own lists, and for the lists directly below roots. */
@@ -79,6 +88,12 @@ export class SharedBatches {
     return selection;
   }
 
+  /** Of what there is for a client that returns: one of the batches that others have, too, and one of the rest. */
+  indexesOf(batches: readonly Batch[]): readonly ServedIndex[] {
+    const [large, small] = [true, false].map((is) => batches.filter(({ items }) => items.length >= MANY === is));
+    return [this.#indexes.of(large!, () => new ServedIndex(large!)), new ServedIndex(small!)];
+  }
+
   changed(root: Root, types: Iterable<string>): void {
     for (const typeUrl of types) this.#roots.get(root)?.delete(typeUrl);
   }
@@ -102,6 +117,7 @@ export class SharedBatches {
 
   #forgetSelections(): void {
     this.#selections = new WeakMap();
+    this.#indexes = new Alike<ServedIndex>(MAX_INDEXES);
     this.#selected = 0;
   }
 

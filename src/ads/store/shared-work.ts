@@ -4,15 +4,10 @@ import type { Marks } from '../protocol/ledger.ts';
 import type { Move } from './move.ts';
 import type { Concern, Rollout } from '../rollouts/rollout.ts';
 import type { Sent } from '../protocol/sent.ts';
-import type { Batch } from './served.ts';
-import { ServedIndex } from './served-index.ts';
 import type { RootUpdate, Update } from './update.ts';
 
 /** From this many names on, it pays to look for another stream that needs the same. */
 const MANY = 64;
-
-/** Scopes whose streams return at the same time, times two types. Clients could bring new sets of names. */
-const MAX_INDEXES = 128;
 
 /** What was computed since the last publication, for all streams that need the same. */
 export class SharedWork {
@@ -24,8 +19,6 @@ export class SharedWork {
   readonly updates = new Alike<Update>();
   /** The same below one root, for all who see it alike: since some news, the first of it and the last. */
   readonly rootUpdates = new Alike<RootUpdate>();
-  /** Some 300 KB for 10,000 names each. */
-  readonly #indexes = new Alike<ServedIndex>(MAX_INDEXES);
   /** Responses to clients that are owed the same, and what they are owed afterwards. */
   readonly responses = new Alike<{ readonly sent: Sent | undefined; readonly after: Marks }>();
   /** What is owed after something that it belongs to was sent. */
@@ -47,11 +40,5 @@ export class SharedWork {
 
   constructor(many = MANY) {
     this.many = many;
-  }
-
-  /** What there is for a client that returns: an index of what others have, too, and one of the rest. */
-  indexesOf(batches: readonly Batch[]): readonly ServedIndex[] {
-    const [large, small] = [true, false].map((is) => batches.filter(({ items }) => items.length >= this.many === is));
-    return [this.#indexes.of(large!, () => new ServedIndex(large!)), new ServedIndex(small!)];
   }
 }

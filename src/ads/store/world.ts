@@ -2,6 +2,7 @@ import type { Earlier } from './earlier.ts';
 import { List, type News, type Root, type Watcher } from './forest.ts';
 import type { NameSet } from './name-set.ts';
 import { Batch, type Served } from './served.ts';
+import type { ServedIndex } from './served-index.ts';
 import type { SharedBatches } from './shared-batches.ts';
 
 /** Which lists hold a name. Most names are in one list. */
@@ -101,6 +102,11 @@ export class WorldView implements Watcher, Sight {
     }
     const given = this.#given(typeUrl, own);
     return { batches: items.length === 0 ? given : [...given, new Batch(items)], missing };
+  }
+
+  /** For a client that says what it holds of these. */
+  indexesOf(batches: readonly Batch[]): readonly ServedIndex[] {
+    return this.#shared.indexesOf(batches);
   }
 
   /** This root's batches without names that an earlier root also has; the first root wins. */

@@ -49,8 +49,12 @@ export interface ScopeDeps {
 
 /** What each scope consists of; by scope key. */
 export function declareScopes(graph: Graph, deps: ScopeDeps): Collection<ScopeViews> {
-  return graph.derive('scopes', deps.proxies.byScope, (key, [first], read, emit: Emit<ScopeViews>) => {
-    if ('scope' in first.value) emit(key, scopeViews(first.value.scope, read, deps));
+  // Proxies come and go; what they have in common stays.
+  const scopes = graph.derive('scopes of proxies', deps.proxies.byScope, (key, [first], _, emit: Emit<Scope>) => {
+    if ('scope' in first.value) emit(key, first.value.scope);
+  });
+  return graph.derive('scopes', scopes, (key, scope, read, emit: Emit<ScopeViews>) => {
+    emit(key, scopeViews(scope, read, deps));
   });
 }
 
@@ -67,6 +71,8 @@ function scopeViews(scope: Scope, read: Reader, { sidecars, namespaces }: ScopeD
   const sidecar = scope.sidecar === '' ? undefined : read.get(sidecars.models, scope.sidecar);
   const listeners = sidecar?.egress ?? everything;
   const all = allOf(read, namespaces.all);
+  const traits = viewTraits(scope.traits);
+  const keyOfTraits = traitsKey(traits);
   const outlets = listeners.map((listener, i) => ({
     listener,
     views: all.flatMap((info) => {
@@ -80,7 +86,8 @@ function scopeViews(scope: Scope, read: Reader, { sidecars, namespaces }: ScopeD
           (other) => reachOf(listener, scope.namespace, other) === 'everything',
         ) &&
         (!info.contested || reachOf(listener, scope.namespace, anyNamespace) === 'everything');
-      return [viewOf(scope, info, whole || sidecar === undefined ? undefined : { sidecar: sidecar.key, listener: i })];
+      const egress = whole || sidecar === undefined ? undefined : { sidecar: sidecar.key, listener: i };
+      return [viewOf(scope, info, { traits, key: keyOfTraits }, egress)];
     }),
   }));
   const own = outlets.flatMap((outlet) => outlet.views).find((view) => view.namespace === scope.namespace);
@@ -111,16 +118,20 @@ function reachOf(listener: EgressListener, client: string, namespace: string): '
   return whole && covering.every((entry) => !entry.excluded) ? 'everything' : 'something';
 }
 
-function viewOf(scope: Scope, info: NamespaceClients, egress: View['egress']): View {
+function viewOf(
+  scope: Scope,
+  info: NamespaceClients,
+  { traits, key: keyOfTraits }: { readonly traits: Traits; readonly key: string },
+  egress: View['egress'],
+): View {
   const matched = scope.matched.filter((selector) => info.selectors.includes(selector));
   // Clients of gRPC ask for a table by the name of its service, so there is only one for each view.
   const isLocal = scope.traits.family === 'grpc' && info.namespace === scope.namespace;
   const own = egress !== undefined || matched.length > 0 || isLocal || info.audiences.includes(scope.namespace);
   const client = own ? scope.namespace : '';
   // The key is part of many others: keep it short; a hash of everything that defines the view makes it unique.
-  const traits = viewTraits(scope.traits);
   const facts = [
-    traitsKey(traits),
+    keyOfTraits,
     client,
     matched.join('&'),
     egress === undefined ? '' : `${egress.sidecar}#${egress.listener}`,
