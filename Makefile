@@ -90,7 +90,7 @@ bench: $(INSTALLED) ## the benchmarks, figures as in docs/performance.md
 	@for file in bench/*.ts; do if grep -q "$$file" "$$file"; then echo "--- $$file"; node --expose-gc "$$file"; fi; done
 
 slowest: $(INSTALLED) ## write the slowest files of the last make test into CONTRIBUTING.md
-	@node tools/slowest-tests.ts
+	@node tools/slowest-tests.ts && prettier --write --log-level warn CONTRIBUTING.md
 
 work: $(INSTALLED) ## record what changes cost in work (bench/work.json), if more is meant; a test compares
 	node bench/work.ts --write
