@@ -42,7 +42,7 @@ export interface DeliveryEvents extends BarrierEvents {
   expired(type: ResourceType): void;
 }
 
-/** What a delivery needs; nearly all of it is the same for all streams of one kind. */
+/** Nearly all of it is the same for all streams of one kind. */
 export interface DeliveryContext extends SubscriptionContext, AskedContext, UnseenContext {
   readonly types: ResourceTypes;
   readonly frames: Frames;
@@ -225,7 +225,7 @@ export class Delivery implements Watcher {
     return this.isBehind || this.#busy.owes;
   }
 
-  /** Whether the next response carries everything of a type. */
+  /** The next response carries everything of a type. */
   get owesAll(): boolean {
     return this.#busy.owesAll;
   }
@@ -397,5 +397,4 @@ export class Delivery implements Watcher {
   }
 }
 
-const NONE: readonly Sent[] = [];
-const NOTHING: ReadonlyMap<string, Difference> = new Map();
+const [NONE, NOTHING]: [readonly Sent[], ReadonlyMap<string, Difference>] = [[], new Map()];

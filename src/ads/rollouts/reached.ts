@@ -22,6 +22,16 @@ export class Reached implements Iterable<Recipient> {
     return this.#clients.values();
   }
 
+  /** The tenant of all of them; empty: there is none, or there are several. */
+  get tenant(): string {
+    let only: string | undefined;
+    for (const { tenant } of this.#clients) {
+      if (only !== undefined && only !== tenant) return '';
+      only = tenant;
+    }
+    return only ?? '';
+  }
+
   add(client: Recipient): void {
     this.#clients.add(client);
     if (this.#clients.size >= this.#sweepAt) this.#sweep();

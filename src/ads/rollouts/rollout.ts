@@ -121,7 +121,7 @@ export class Rollout {
    * matter. But no tenant can make it forgotten that another one has taken it.
    */
   #remember(concern: Concern): void {
-    this.#reached.set(concern, tenantOf(concern.reached));
+    this.#reached.set(concern, concern.reached.tenant);
     if (this.#reached.size <= MOST_REMEMBERED) return;
     const byTenant = Map.groupBy(this.#reached.keys(), (each) => this.#reached.get(each)!);
     const [oldest] = [...byTenant.values()].reduce((a, b) => (b.length > a.length ? b : a));
@@ -154,16 +154,6 @@ export class Rollout {
 
 /** Of many tenants: several of these see the same. */
 const MOST_REMEMBERED = 64;
-
-/** Empty: none, or several. */
-function tenantOf(clients: Iterable<Recipient>): string {
-  let only: string | undefined;
-  for (const { tenant } of clients) {
-    if (only !== undefined && only !== tenant) return '';
-    only = tenant;
-  }
-  return only ?? '';
-}
 
 /**
  * What some changes mean for clients that have asked for the same: shared by all of them. Each is waited for until it has

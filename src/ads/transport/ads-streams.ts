@@ -6,7 +6,6 @@ import { Arrivals } from './arrivals.ts';
 import { BARRIER_TIMES } from '../protocol/barrier.ts';
 import { Canaries } from '../protocol/canaries.ts';
 import { shareForRefused } from '../protocol/refused-room.ts';
-import { BufferPool } from '../wire/buffer-pool.ts';
 import { Convergence } from './convergence.ts';
 import { Delivery, type DeliveryContext } from '../protocol/delivery.ts';
 import { Shutdown } from './shutdown.ts';
@@ -22,6 +21,7 @@ import type { AdsServerOptions } from './server-options.ts';
 import { type Call, FrameWriter } from './frame-writer.ts';
 import { type GivenType, givenOf } from './given.ts';
 import { type AdsCounts, type AdsMeasure, AdsStats, type StreamState, stateOf } from './stats.ts';
+import { receiving } from './receiving.ts';
 import { Round } from './round.ts';
 import { Clients } from './siblings.ts';
 import { Rollouts } from '../rollouts/rollouts.ts';
@@ -40,18 +40,6 @@ const MAX_ANNOUNCING = 256;
 const MAX_COMPLETE = 32;
 /** Questions about this server that are being answered, half of them for one address. */
 const MAX_ANSWERING = 4;
-/** Longer requests end their stream. */
-export const MAX_REQUEST_BYTES = 16 * 1024 * 1024;
-/**
- * The same for first requests: istiod's limit for any request. A sidecar that reconnects with the versions of 10,000
- * services sends 1.3 MB.
- */
-const MAX_FIRST_REQUEST_BYTES = 4 * 1024 * 1024;
-/**
- * Large requests that are being received, or that wait for their world: this much for those of the size that sidecars
- * of ten thousand services send, and the same again for longer ones.
- */
-const RECEIVING_BYTES = 32 * 1024 * 1024;
 /** Addresses that kept room for too long are served after all others for at most this long. */
 const FORGIVE_MS = 60_000;
 
@@ -68,12 +56,7 @@ export class AdsStreams {
   readonly #announcing = new FairSemaphore(MAX_ANNOUNCING);
   readonly #complete = new FairSemaphore(MAX_COMPLETE);
   readonly #answering = new FairSemaphore(MAX_ANSWERING);
-  readonly #receiving = {
-    maxFirstLength: MAX_FIRST_REQUEST_BYTES,
-    maxLength: MAX_REQUEST_BYTES,
-    budget: { large: new FairSemaphore(RECEIVING_BYTES), huge: new FairSemaphore(RECEIVING_BYTES) },
-    buffers: new BufferPool(2 * RECEIVING_BYTES),
-  };
+  readonly #receiving = receiving();
   readonly #endings = new Endings();
   readonly #limits = new LimitCounts();
   readonly #arrivals: Arrivals;

@@ -9,7 +9,8 @@ import {
   type ServiceDefinition,
   setLogVerbosity,
 } from '@grpc/grpc-js';
-import { AdsStreams, MAX_REQUEST_BYTES } from './ads-streams.ts';
+import { AdsStreams } from './ads-streams.ts';
+import { MAX_REQUEST_BYTES } from './receiving.ts';
 import { ADS_LIMITS } from './limits.ts';
 import { type Listener, listen } from './listener.ts';
 import { ListenError } from '../../listen-error.ts';
