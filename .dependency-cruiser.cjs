@@ -114,6 +114,7 @@ module.exports = {
       'mesh\\.ts$',
       'model/cluster-mesh\\.ts$',
       'reconcilers/mesh-config/trust-domain\\.ts$',
+      'secure/token-issuer\\.ts$',
       '(clock|version)\\.ts$',
     ]),
     // What the API server asks before it stores an object.

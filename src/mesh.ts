@@ -26,7 +26,7 @@ import { declareGlobalServices } from './mesh/objects/global-services.ts';
 import type { HeldEndpoints } from './mesh/objects/held-endpoints.ts';
 import type { ExportVerdict } from './mesh/objects/exports.ts';
 import { declareGateways } from './mesh/gateways/gateways.ts';
-import { type Inputs, ONE, declareInputs } from './mesh/inputs.ts';
+import { type Inputs, ONE, declareInputs, optionsOf } from './mesh/inputs.ts';
 import { declareGrpcServers } from './mesh/resources/grpc-servers.ts';
 import { declareInbounds } from './mesh/resources/inbounds.ts';
 import { declareWantedKeySets } from './mesh/findings/key-sets.ts';
@@ -115,6 +115,8 @@ export interface Mesh {
   onNamespaces(changed: (names: readonly string[]) => void): void;
   /** Of the mesh config; `cluster.local` before the first commit. */
   trustDomain(): string;
+  /** The same of the accounts of a cluster; undefined: it is not served. */
+  trustDomainOf(cluster: string): string | undefined;
   /** By network. */
   readonly networkGateways: Collection<NetworkGateways>;
   /** Calls back with every name of a gateway that is to be looked up from now on, or no longer. */
@@ -233,6 +235,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     declareTrustBundle(graph, inputs),
   ];
   const nameDemand = declareNameDemand(graph, deps);
+  const ownTrustDomain = (): string => settings.security.get(ONE)?.trustDomain ?? 'cluster.local';
   const names = declareNames(graph, nameDemand, deps);
   const listenerConflicts = declareListenerConflicts(graph, deps);
   const problems = declareProblems(graph, [
@@ -352,7 +355,11 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
         if (names.length > 0) changed(names);
       }, 'namespaces');
     },
-    trustDomain: () => settings.security.get(ONE)?.trustDomain ?? 'cluster.local',
+    trustDomain: ownTrustDomain,
+    trustDomainOf(cluster) {
+      if (cluster === optionsOf(graph.present, inputs).clusterId) return ownTrustDomain();
+      return inputs.remoteClusters.get(cluster) && trustDomains.of(graph.present, cluster);
+    },
     networkGateways: networks.gateways,
     onWantedGatewayHosts: (changed) =>
       onEach(networks.wantedHosts, 'wanted hosts of gateways')((host, wanted) => changed(host, wanted !== undefined)),

@@ -50,7 +50,7 @@ export interface ObjectSource {
   readonly figures?: () => ApiServerFigures;
   readonly status?: NonNullable<MetricSources['status']>;
   readonly leader?: () => boolean;
-  readonly otherClusters: Pick<OtherClusters, 'reports' | 'identitiesOf' | 'syncTimeouts' | 'events'>;
+  readonly otherClusters: Pick<OtherClusters, 'reports' | 'identitiesOf' | 'syncTimeouts' | 'events' | 'tokens'>;
   readonly clusterMeshExport?: () => ExportReport;
   readonly locate?: (problem: Problem) => string | undefined;
   readonly files?: NonNullable<MetricSources['files']>;

@@ -56,9 +56,16 @@ function objectsOf({ objects }: ClusterReport): string {
   return objects === undefined ? '' : String(Object.values(objects).reduce((sum, count) => sum + count, 0));
 }
 
-function troublesOf({ trouble, refusals = [], leftOut, clusterMeshExport }: ClusterReport): readonly string[] {
+function troublesOf({
+  trouble,
+  missingRights = [],
+  refusals = [],
+  leftOut,
+  clusterMeshExport,
+}: ClusterReport): readonly string[] {
   return [
     ...(trouble === undefined ? [] : [`${trouble.reason}, since ${trouble.since}`]),
+    ...missingRights,
     ...refusals,
     ...(leftOut === undefined || leftOut.namespaces === 0 ? [] : [printLeftOut(leftOut)]),
     ...(clusterMeshExport === undefined ? [] : printExport(clusterMeshExport)),

@@ -85,6 +85,8 @@ export interface Engine {
   readonly servingSince: () => number | undefined;
   /** Of the mesh config. */
   readonly trustDomain: () => string;
+  /** The same of the accounts of a cluster; undefined: it is not served. */
+  readonly trustDomainOf: (cluster: string) => string | undefined;
   readonly admission: Pick<Admission, 'refusals' | 'denied'>;
   /** Calls back when everything that a change means for a proxy is on its way; milliseconds since the change came. */
   onConverged(observer: (ms: number) => void): void;
@@ -284,6 +286,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     draining: () => draining,
     servingSince: () => servingSince,
     trustDomain: () => mesh.trustDomain(),
+    trustDomainOf: (cluster) => mesh.trustDomainOf(cluster),
     admission,
     onConverged(observer) {
       converged = observer;

@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts';
 import type { PeerAddress } from '../debug/peer-address.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Log } from '../kube/log.ts';
+import type { TokenIssuers } from '../secure/token-issuer.ts';
 import { followClusterMesh } from './cluster-mesh.ts';
 import type { FollowedClusters } from './followed-clusters.ts';
 import type { KubeconfigEvents } from './kubeconfig-source.ts';
@@ -15,6 +16,8 @@ export interface OtherClusters extends FollowedClusters {
   identitiesOf(address: string): readonly PeerAddress[];
   /** Changes of kubeconfigs. */
   events(): KubeconfigEvents;
+  /** Who reviews the tokens of clusters that kubeconfigs name. */
+  readonly tokens: TokenIssuers;
 }
 
 /** @param from where kubeconfigs are; undefined: there are none. */
@@ -47,6 +50,7 @@ export function followOtherClusters(
     reports: () => both.flatMap((each) => each.reports()),
     identitiesOf: (address) => (meshed ? meshed.identitiesOf(address) : []),
     syncTimeouts: () => both.reduce((sum, each) => sum + each.syncTimeouts(), 0),
+    tokens: { issuerOf: (cluster) => remote?.tokens.issuerOf(cluster) },
     events: () => remote?.events() ?? { add: 0, update: 0, delete: 0 },
     async end() {
       await Promise.all(both.map((each) => each.end()));

@@ -13,11 +13,17 @@ import type { Log } from '../kube/log.ts';
 import { Outages } from '../kube/outages.ts';
 import { Pace } from '../kube/pace.ts';
 import { meshConfigName } from '../reconcilers/mesh-config/trust-domain.ts';
+import type { TokenIssuer } from '../secure/token-issuer.ts';
 import { version } from '../version.ts';
+import { RemoteAccount } from './remote-account.ts';
 
 /** How fast responses are read in the long run, and at once: a first list is not slowed down. */
 const BYTES_PER_SECOND = 4 * 1024 * 1024;
 const BYTES_AT_ONCE = 128 * 1024 * 1024;
+/** The same of answers to single questions, and how long one may be. Bytes; each counts as 16 KiB at least. */
+const ANSWERS_PER_SECOND = 2 * 1024 * 1024;
+const ANSWERS_AT_ONCE = 32 * 1024 * 1024;
+const LARGEST_ANSWER = 256 * 1024;
 
 /** Nobody waits for them if the account may not read them. */
 const optionalKinds: ReadonlySet<KindName> = new Set(['ConfigMap', 'WorkloadEntry', 'ServiceExport', 'ServiceImport']);
@@ -49,16 +55,27 @@ export interface RemoteClusterOptions {
   readonly signal: AbortSignal;
 }
 
+/** Another Kubernetes. */
+export interface RemoteKubernetes extends RemoteSource {
+  /** What its API server says about tokens. */
+  readonly tokens: TokenIssuer;
+}
+
 /** Reads another Kubernetes. */
-export function readRemoteCluster(id: string, options: RemoteClusterOptions): RemoteSource {
+export function readRemoteCluster(id: string, options: RemoteClusterOptions): RemoteKubernetes {
   const { access, rootNamespace, revision, ownKinds, budget, clock, random, sink, signal } = options;
   const log = logOf(options.log, id);
-  const api = new KubeClient({
-    config: new PooledKubeConfig(() => kubeConfigOf(access)),
-    userAgent: `fairlead/${version}`,
-    largest: FOREIGN_RESPONSE,
-    pace: new Pace({ rate: BYTES_PER_SECOND, burst: BYTES_AT_ONCE, clock }),
+  const config = new PooledKubeConfig(() => kubeConfigOf(access));
+  const shared = { config, userAgent: `fairlead/${version}` };
+  const pace = (rate: number, burst: number): Pace => new Pace({ rate, burst, clock });
+  const api = new KubeClient({ ...shared, largest: FOREIGN_RESPONSE, pace: pace(BYTES_PER_SECOND, BYTES_AT_ONCE) });
+  // Nobody waits for an answer because much is being read.
+  const asking = new KubeClient({
+    ...shared,
+    largest: LARGEST_ANSWER,
+    pace: pace(ANSWERS_PER_SECOND, ANSWERS_AT_ONCE),
   });
+  const account = new RemoteAccount({ api: asking, clock, random, signal });
   const reader = new ClusterReader({
     ...{ api, sink, kinds: remoteKinds(ownKinds), optional: optionalKinds, rootNamespace, clock, random, log },
     meshConfig: meshConfigName(revision),
@@ -67,13 +84,16 @@ export function readRemoteCluster(id: string, options: RemoteClusterOptions): Re
   });
   return {
     ready: reader.whenReady(),
-    ended: reader.run({ signal }).finally(() => api.close()),
+    ended: Promise.all([reader.run({ signal }), account.run()]).then(() => api.close()),
+    tokens: { cluster: id, review: (token) => account.review(token) },
     trouble: () => troubleIn(reader, clock),
     figures() {
       const stats = Object.entries(reader.stats());
+      const missingRights = account.missingRights();
       const unreadable = stats.reduce((sum, [, { malformed }]) => sum + malformed, 0);
       return {
         ...(unreadable > 0 && { unreadable }),
+        ...(missingRights.length > 0 && { missingRights }),
         memory: { used: budget.used, most: budget.most },
         objects: Object.fromEntries(stats.map(([kind, { objects }]) => [kind, objects])),
         stalenessSeconds: Math.max(0, ...stats.map(([, { stalenessSeconds }]) => stalenessSeconds)),

@@ -17,7 +17,8 @@ import type { Outages } from '../kube/outages.ts';
 import { followRemoteKubeconfigs } from './files.ts';
 import type { FollowedClusters } from './followed-clusters.ts';
 import type { KubeconfigEvents } from './kubeconfig-source.ts';
-import { readRemoteCluster, remoteKinds } from './remote-cluster.ts';
+import type { TokenIssuers } from '../secure/token-issuer.ts';
+import { type RemoteKubernetes, readRemoteCluster, remoteKinds } from './remote-cluster.ts';
 import { followRemoteSecrets } from './secrets.ts';
 
 export interface RemoteClustersOptions {
@@ -52,6 +53,8 @@ export type KubeconfigPlace =
 export interface RemoteClusters extends FollowedClusters {
   /** Changes of what names clusters. */
   events(): KubeconfigEvents;
+  /** Who reviews their tokens. */
+  readonly tokens: TokenIssuers;
 }
 
 /**
@@ -67,7 +70,7 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
   const memory = new Budget({ most: heapBytes / SHARE_OF_ALL });
   const budget = (): Budget => new Budget({ most: heapBytes / SHARE_OF_ONE, within: memory });
   const sinks = new Map<string, ReturnType<Engine['clusterSink']>>();
-  const clusters = new Clusters<ClusterAccess>({
+  const clusters = new Clusters<ClusterAccess, RemoteKubernetes>({
     start: (id, access, sink, ending) =>
       readRemoteCluster(id, { ...options, access, sink, budget: budget(), signal: ending }),
     sinkOf(id) {
@@ -101,6 +104,12 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
     reports: () => reportsOf(clusters.statuses(), choice.refusals, (id) => sinks.get(id)?.leftOut()),
     syncTimeouts: () => clusters.syncTimeouts,
     events: () => source.events(),
+    tokens: {
+      issuerOf(id) {
+        const from = clusters.sourceOf(id);
+        return from === 'unknown' ? undefined : (from?.tokens ?? 'unread');
+      },
+    },
     async end() {
       await source.ended;
       await kubeconfigs.idle();
@@ -112,10 +121,10 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
 /** Which kubeconfigs are used. */
 class Choice {
   readonly #options: RemoteClustersOptions;
-  readonly #clusters: Clusters<ClusterAccess>;
+  readonly #clusters: Clusters<ClusterAccess, RemoteKubernetes>;
   #owned: OwnedClusters = { clusters: new Map(), refusals: [] };
 
-  constructor(options: RemoteClustersOptions, clusters: Clusters<ClusterAccess>) {
+  constructor(options: RemoteClustersOptions, clusters: Clusters<ClusterAccess, RemoteKubernetes>) {
     this.#options = options;
     this.#clusters = clusters;
   }

@@ -23,7 +23,8 @@ test.each([
   const [clock, stopping] = [new SetClock(), new AbortController()];
   const presented: X509Certificate[] = [];
   const credentials = new Credentials({
-    ...{ trustDomain: () => 'cluster.local', names: ['fairlead.mesh.svc'], clusterId: 'Kubernetes', review: undefined },
+    ...{ clusterId: 'Kubernetes', aliases: {}, own: undefined, others: { issuerOf: () => undefined } },
+    ...{ trustDomainOf: () => 'cluster.local', names: ['fairlead.mesh.svc'] },
     ...{ clock, signal: stopping.signal, allow: async () => undefined, log: { warn: () => undefined } },
     present: ({ certificate }) => void presented.push(new X509Certificate(certificate)),
   });

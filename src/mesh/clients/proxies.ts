@@ -46,6 +46,8 @@ export interface AcceptedProxy {
   readonly addresses: readonly string[];
   /** `namespace/name` of the service account that it has proven to have; empty: none. */
   readonly account: string;
+  /** Its node names another cluster than its credential is of. */
+  readonly claimsOtherCluster: boolean;
   /** For routers: their labels, by which Gateways select them. */
   readonly router: RouterFacts | undefined;
 }
@@ -137,16 +139,23 @@ export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
   };
 }
 
-function accountOf({ identity }: ConnectedProxy): string {
-  return identity === undefined ? '' : `${identity.namespace}/${identity.serviceAccount}`;
+/** Secrets are those of the own cluster, and for accounts there. */
+function accountOf({ identity }: ConnectedProxy, clusterId: string): string {
+  return identity?.cluster === clusterId ? `${identity.namespace}/${identity.serviceAccount}` : '';
+}
+
+function namesCluster({ metadata }: ConnectedProxy): boolean {
+  return (metadata['CLUSTER_ID'] ?? '') !== '';
 }
 
 function viewOf(node: NodeFacts, proxy: ConnectedProxy, read: Reader, deps: ProxyDeps): AcceptedProxy {
-  const account = accountOf(proxy);
   const { rootNamespace, clusterId } = optionsOf(read, deps.inputs);
+  const account = accountOf(proxy, clusterId);
   const { namespace } = node;
   // A name that is not known means nothing: there are proxies that have never been told that of their cluster.
-  const remote = read.get(deps.inputs.remoteClusters, node.cluster)?.id ?? '';
+  const named = read.get(deps.inputs.remoteClusters, node.cluster)?.id ?? '';
+  const proven = proxy.identity?.cluster;
+  const remote = proven === undefined ? named : (read.get(deps.inputs.remoteClusters, proven)?.id ?? '');
   const traits = { ...node.traits, cluster: remote };
   const podKey = objectKey(remote || clusterId, namespace, node.workloadName);
   const pod = node.workloadName === '' ? undefined : read.get(deps.workloads.pods, podKey);
@@ -213,6 +222,7 @@ function viewOf(node: NodeFacts, proxy: ConnectedProxy, read: Reader, deps: Prox
     isKnown: workload !== undefined,
     addresses: node.addresses,
     account,
+    claimsOtherCluster: proven !== undefined && namesCluster(proxy) && (named || clusterId) !== proven,
     router: traits.proxyType === 'router' ? routerOf(node, account, labels, classOfIt) : undefined,
   };
 }

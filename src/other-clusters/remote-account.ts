@@ -1,0 +1,45 @@
+import type { Clock } from '../clock.ts';
+import type { KubeApi } from '../kube/client.ts';
+import { OwnRights, type Right, printRight } from '../kube/own-rights.ts';
+import { type ReviewedToken, reviewToken } from '../kube/token-review.ts';
+
+export interface RemoteAccountOptions {
+  readonly api: KubeApi;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly signal: AbortSignal;
+}
+
+const REVIEW_TOKENS: Right = { verb: 'create', group: 'authentication.k8s.io', resource: 'tokenreviews' };
+
+/** What cannot be done without a right. */
+const consequences = new Map<Right, string>([[REVIEW_TOKENS, 'proxies there cannot prove who they are']]);
+
+/** What the account of a kubeconfig does besides reading. */
+export class RemoteAccount {
+  readonly #options: RemoteAccountOptions;
+  readonly #rights: OwnRights;
+
+  constructor(options: RemoteAccountOptions) {
+    this.#options = options;
+    this.#rights = new OwnRights(options);
+  }
+
+  /** Resolves once the signal has fired. */
+  run(): Promise<void> {
+    return this.#rights.watch(() => [...consequences.keys()], this.#options);
+  }
+
+  /** Rejects with an `ApiError` if the API server does not answer. */
+  review(token: string): Promise<ReviewedToken> {
+    const { api, signal } = this.#options;
+    return this.#rights.using(REVIEW_TOKENS, reviewToken(api, token, signal));
+  }
+
+  /** For people: what is missing, and what to grant. */
+  missingRights(): readonly string[] {
+    return this.#rights
+      .missing()
+      .map((right) => `${consequences.get(right)}: allow the account of the kubeconfig to ${printRight(right)}`);
+  }
+}

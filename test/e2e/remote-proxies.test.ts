@@ -1,0 +1,116 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { createProgram } from '../../src/app.ts';
+import { runCli } from '../../src/cli/cli.ts';
+import { afterSuite } from '../../src/testing/on-end.ts';
+import { Program } from '../features/program.ts';
+import { CDS } from '../features/proxy.ts';
+import { SERVER, askFor } from '../features/secure-cluster.ts';
+import { borrowApiServer, type BorrowedApiServer } from '../peers/borrowed-api-server.ts';
+import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
+import { startFairleadAgent } from './fairlead-agent.ts';
+
+/** As their proxies call them. */
+const IDS = { own: 'Kubernetes', east: 'east' } as const;
+
+withPeers(['envoy', 'etcd', 'kube-apiserver', 'kubectl'], 'proxies of another real cluster', () => {
+  const onEnd = afterSuite();
+  let own: BorrowedApiServer;
+  let east: BorrowedApiServer;
+  let program: Program;
+  let roots = '';
+  printLogOnFailure(() => program && { log: () => program.log.map((line) => JSON.stringify(line)).join('\n') });
+
+  beforeAll(async () => {
+    [own, east] = await Promise.all([borrowApiServer(), borrowApiServer()]);
+    onEnd(() => Promise.all([own.stop(), east.stop()]).then(() => undefined));
+    await Promise.all(
+      [own, east].map(async (api) => {
+        for (const name of ['istio-system', 'shop']) await api.kubectl('create', 'namespace', name);
+        await api.kubectl('create', 'serviceaccount', 'server', '-n', 'shop');
+      }),
+    );
+    await own.kubectl('apply', '--server-side', '-f', join(import.meta.dirname, '../../crds'));
+    await own.kubectl('wait', '--for=condition=Established', 'crd', '--all');
+    await nameEast();
+    // There is no plaintext port.
+    program = await Program.start({ kubeconfig: own.kubeconfig, grpcAddress: 'off', secureNames: SERVER }, { onEnd });
+    await program.logged('Signing certificates');
+    await program.logged('Ready');
+    const { data } = await own.call('GET', '/api/v1/namespaces/istio-system/secrets/istio-ca-secret');
+    roots = Buffer.from((data as Record<string, string>)['ca-cert.pem'] ?? '', 'base64').toString();
+  });
+
+  /** The Secret that names the other cluster, with an account that may do nothing but read. */
+  async function nameEast(): Promise<void> {
+    await east.kubectl('create', 'serviceaccount', 'reader', '-n', 'istio-system');
+    await grantEast('read', '--verb=list,watch', '--resource=*.*');
+    const token = (await east.kubectl('create', 'token', 'reader', '-n', 'istio-system')).trim();
+    const kubeconfig = await readFile(await east.kubeconfigWithToken(token), 'utf8');
+    const metadata = { namespace: 'istio-system', name: 'east', labels: { 'istio/multiCluster': 'true' } };
+    await own.apply(
+      JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata, stringData: { [IDS.east]: kubeconfig } }),
+    );
+  }
+
+  async function grantEast(name: string, ...rule: readonly string[]): Promise<void> {
+    await east.kubectl('create', 'clusterrole', name, ...rule);
+    const who = '--serviceaccount=istio-system:reader';
+    await east.kubectl('create', 'clusterrolebinding', name, `--clusterrole=${name}`, who);
+  }
+
+  /** As kubelets project them into Pods. */
+  const tokenOf = async (api: BorrowedApiServer): Promise<string> =>
+    (await api.kubectl('create', 'token', 'server', '-n', 'shop', '--audience', 'istio-ca')).trim();
+
+  async function clusters(): Promise<string> {
+    let out = '';
+    const address = `127.0.0.1:${program.serving.ports.health}`;
+    await runCli(['clusters', '--address', address], {
+      program: () => Promise.resolve(createProgram()),
+      out: (text) => void (out += text),
+      err: (text) => void (out += text),
+      env: {},
+      signal: new AbortController().signal,
+    });
+    return out;
+  }
+
+  const MISSING =
+    'proxies there cannot prove who they are: allow the account of the kubeconfig to create tokenreviews.authentication.k8s.io';
+
+  test('a workload there gets its certificate and its configuration once its API server reviews tokens for us', async () => {
+    const agent = await startFairleadAgent({
+      ...{ port: program.serving.ports.secure!, server: SERVER, roots, token: await tokenOf(east) },
+      ...{ namespace: 'shop', account: 'server', env: { ISTIO_META_CLUSTER_ID: IDS.east } },
+    });
+    await expect
+      .poll(() => agent.get(agent.ports.status, '/healthz/ready'))
+      .toEqual({ status: 503, body: expect.stringContaining('the API server of its cluster cannot review the token') });
+    await expect.poll(clusters).toContain(MISSING);
+    await grantEast('review-tokens', '--verb=create', '--resource=tokenreviews.authentication.k8s.io');
+    await agent.ready();
+    expect(await clusters()).not.toContain(MISSING);
+    const { ads, mesh } = program.serving.engine;
+    const [stream] = ads.streams();
+    expect(mesh.proxies.get(stream!.stream)).toMatchObject({ topology: { cluster: IDS.east } });
+    const { body } = await agent.get(agent.ports.admin, '/certs');
+    const [{ cert_chain: [leaf] = [] } = {}] = (JSON.parse(body) as Certificates).certificates;
+    expect(leaf?.subject_alt_names).toEqual([{ uri: 'spiffe://cluster.local/ns/shop/sa/server' }]);
+  });
+
+  test('a token of one cluster is worth nothing in the other, although both have the same accounts', async () => {
+    const tokens = { own: await tokenOf(own), east: await tokenOf(east) };
+    const ask = (token: string, cluster: string) =>
+      askFor(CDS, program, roots, { token, cluster }, { texts: { CLUSTER_ID: cluster } });
+    expect(await ask(tokens.own, IDS.own)).toBeGreaterThan(0);
+    expect(await ask(tokens.east, IDS.east)).toBeGreaterThan(0);
+    expect(await ask(tokens.own, IDS.east)).toMatch(/^UNAUTHENTICATED: the token is not accepted/);
+    expect(await ask(tokens.east, IDS.own)).toMatch(/^UNAUTHENTICATED: the token is not accepted/);
+  });
+});
+
+interface Certificates {
+  readonly certificates: readonly { readonly cert_chain?: readonly { readonly subject_alt_names: object }[] }[];
+}
