@@ -1,4 +1,3 @@
-import { parseObjectKey, sourceOfKey } from './api/object.ts';
 import type { Collection, Draft, Graph } from './cache/graph.ts';
 import type { Publication, World } from './ads/store/publication.ts';
 import type { ConnectedProxy } from './ads/types.ts';
@@ -62,6 +61,7 @@ import { declareServices } from './mesh/objects/services.ts';
 import { sharedClusters } from './mesh/objects/shared-endpoints.ts';
 import { declareSettings } from './mesh/settings.ts';
 import { declareSizeLimits } from './mesh/findings/size-limits.ts';
+import { type ClusterNamespaces, clusterNamespaces } from './mesh/objects/cluster-namespaces.ts';
 import { declareTrustDomains } from './mesh/objects/trust-domains.ts';
 import { declareWorkloads } from './mesh/objects/workloads.ts';
 import { declareRouteHosts } from './mesh/clients/route-hosts.ts';
@@ -91,8 +91,7 @@ export interface Mesh {
   readonly listenerConflicts: Collection<HasProblems>;
   /** Endpoints that are served although no slice lists them. Changes to them can be observed. */
   readonly heldEndpoints: HeldEndpoints;
-  /** Namespaces that exist and are not being deleted. */
-  namespaces(): readonly string[];
+  readonly namespaces: ClusterNamespaces;
   /** Names (`namespace/name`) of the other Pods of the release of this one that are ready. */
   replicasOf(pod: string): readonly string[];
   /** Whether there is such a Pod, with an address, and it has not ended. */
@@ -111,8 +110,6 @@ export interface Mesh {
   readonly globalServices: Collection<GlobalService>;
   /** Calls back with the keys of those that have come, gone or changed. */
   onGlobalServices(changed: (keys: readonly string[]) => void): void;
-  /** Calls back when namespaces have come, gone or changed. */
-  onNamespaces(changed: (names: readonly string[]) => void): void;
   /** Of the mesh config; `cluster.local` before the first commit. */
   trustDomain(): string;
   /** The same of the accounts of a cluster; undefined: it is not served. */
@@ -314,7 +311,6 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       graph.observe((draft) => {
         for (const { key, after } of draft.changes(collection)) changed(key, after);
       }, name);
-  const isOwn = (key: string): boolean => sourceOfKey(key) === inputs.options.get(ONE)?.clusterId;
 
   return {
     graph,
@@ -324,10 +320,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     endpoints: endpoints.lists,
     listenerConflicts,
     heldEndpoints: endpoints.held,
-    namespaces: () =>
-      [...inputs.objects.Namespace.entries()].flatMap(([key, { metadata }]) =>
-        isOwn(key) && metadata.deletionTimestamp === undefined ? [metadata.name] : [],
-      ),
+    namespaces: clusterNamespaces(graph, inputs),
     replicasOf: (pod) => replicasOf(pod, workloads, inputs),
     isRunning: (pod) => workloads.pods.get(pod) !== undefined,
     onAddressClaims(changed) {
@@ -346,14 +339,6 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
         const keys = Array.from(draft.changes(globalServices), ({ key }) => key);
         if (keys.length > 0) changed(keys);
       }, 'global services');
-    },
-    onNamespaces(changed) {
-      graph.observe((draft) => {
-        const names = [...draft.changes(inputs.objects.Namespace)].flatMap(({ key }) =>
-          isOwn(key) ? [parseObjectKey(key).name] : [],
-        );
-        if (names.length > 0) changed(names);
-      }, 'namespaces');
     },
     trustDomain: ownTrustDomain,
     trustDomainOf(cluster) {

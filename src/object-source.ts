@@ -28,6 +28,7 @@ import { FairleadOperator } from './kube/operator.ts';
 import { Outages } from './kube/outages.ts';
 import type { KubeconfigPlace } from './other-clusters/remote-clusters.ts';
 import { type OtherClusters, followOtherClusters } from './other-clusters/other-clusters.ts';
+import { RootDistribution } from './other-clusters/root-distribution.ts';
 import { RootCertificates } from './kube/root-certificates.ts';
 import { replicaName } from './replica-name.ts';
 import { StatusWriter, type StatusWriterOptions } from './kube/status-writer.ts';
@@ -175,6 +176,7 @@ function clusterSource(
   { config, engine, validate, log, surroundings, roots, signal }: ObjectSourceOptions,
 ): ObjectSource {
   const { clock = systemClock, identity = replicaName(), podUid = process.env['POD_UID'] } = surroundings;
+  const { clusterId, rootNamespace } = config.mesh;
   const outages = new Outages({ log, clock, signal });
   const shared = { api: client, clock, random: Math.random, log, outages };
   const operator = new FairleadOperator({
@@ -185,7 +187,7 @@ function clusterSource(
     clock,
     outages,
     hold: () => engine.committer.hold(),
-    rootNamespace: config.mesh.rootNamespace,
+    rootNamespace,
     kinds: kindsToRead(config.mesh),
     observed: (kind, namespace, name) => statuses.observed(kind, namespace, name),
   });
@@ -235,14 +237,23 @@ function clusterSource(
     new RootCertificates({
       ...shared,
       roots: () => roots.pem,
-      rotation: { namespace: config.mesh.rootNamespace, text: () => roots.rotation },
-      namespaces: () => mesh.namespaces().filter((name) => !engine.objects.leavesOut(name)),
+      rotation: { namespace: rootNamespace, text: () => roots.rotation },
+      namespaces: () => mesh.namespaces.of(clusterId).filter((name) => !engine.objects.leavesOut(name)),
+      isWanted: (name) => mesh.namespaces.get(clusterId, name) !== undefined && !engine.objects.leavesOut(name),
     });
-  mesh.onNamespaces((names) => rootCertificates?.changed(names));
-  engine.onSelection((names) => rootCertificates?.changed(names));
+  const distribution =
+    roots &&
+    new RootDistribution({ ...{ clusterId, rootNamespace }, roots: () => roots.pem, namespaces: mesh.namespaces });
+  const namespacesChanged = (cluster: string, names: readonly string[]): void => {
+    if (cluster === clusterId) rootCertificates?.changed(names);
+    else distribution?.changed(cluster, names);
+  };
+  mesh.namespaces.onChange(namespacesChanged);
+  engine.onSelection(namespacesChanged);
   const configurations = roots === undefined ? [] : webhookConfigurations(config, shared, roots);
   roots?.onChange(() => {
     rootCertificates?.changed();
+    distribution?.changedAll();
     for (const configuration of configurations) configuration.changed();
   });
   if (config.statusWrites) roots?.countMissingBy((pem) => rootCertificates?.missing(pem));
@@ -269,6 +280,7 @@ function clusterSource(
           generations.lead(term, revision);
           if (revision !== '') return;
           void rootCertificates?.lead(term);
+          distribution?.lead(term);
           exported?.lead(term);
         },
       }),
@@ -278,7 +290,7 @@ function clusterSource(
     engine,
     writer,
     pod: podWith(identity, podUid),
-    clusterId: config.mesh.clusterId,
+    clusterId,
     latest,
     signal,
   });
@@ -286,7 +298,7 @@ function clusterSource(
     ...shared,
     engine,
     validate,
-    clusterId: config.mesh.clusterId,
+    clusterId,
     latest,
     signal,
   });
@@ -296,7 +308,7 @@ function clusterSource(
   };
   const kubeconfigs = kubeconfigFiles(config) ?? { kind: 'Secrets', api: client, outages, report };
   const others = followOtherClusters(config, engine, kubeconfigs, {
-    ...{ log, clock, signal },
+    ...{ log, clock, signal, ...(distribution && { distribution }) },
     heapBytes: heapOf(surroundings),
   });
   let isRead = false;

@@ -10,6 +10,8 @@ export interface Right {
   /** API group; empty: core. */
   readonly group: string;
   readonly resource: string;
+  /** Of one object; absent: all. */
+  readonly name?: string;
 }
 
 export interface OwnRightsOptions {
@@ -67,11 +69,11 @@ export class OwnRights {
     }
   }
 
-  private async ask({ verb, group, resource }: Right, signal: AbortSignal): Promise<boolean | undefined> {
+  private async ask({ verb, group, resource, name }: Right, signal: AbortSignal): Promise<boolean | undefined> {
     const body = {
       apiVersion: 'authorization.k8s.io/v1',
       kind: 'SelfSubjectAccessReview',
-      spec: { resourceAttributes: { verb, group, resource } },
+      spec: { resourceAttributes: { verb, group, resource, ...(name !== undefined && { name }) } },
     };
     const answer = await this.options.api.post(collectionPath(type), body, {
       signal: AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]),
@@ -82,6 +84,6 @@ export class OwnRights {
 }
 
 /** As it is written in a rule: `create tokenreviews.authentication.k8s.io`. */
-export function printRight({ verb, group, resource }: Right): string {
-  return `${verb} ${resource}${group === '' ? '' : `.${group}`}`;
+export function printRight({ verb, group, resource, name }: Right): string {
+  return `${verb} ${resource}${group === '' ? '' : `.${group}`}${name === undefined ? '' : ` (${name})`}`;
 }

@@ -8,6 +8,7 @@ import type { TokenIssuers } from '../secure/token-issuer.ts';
 import { followClusterMesh } from './cluster-mesh.ts';
 import type { FollowedClusters } from './followed-clusters.ts';
 import type { KubeconfigEvents } from './kubeconfig-source.ts';
+import type { RootDistribution } from './root-distribution.ts';
 import { type KubeconfigPlace, followRemoteClusters } from './remote-clusters.ts';
 
 /** All clusters that objects come from, except the own one. */
@@ -26,6 +27,8 @@ export function followOtherClusters(
   engine: Engine,
   from: KubeconfigPlace | undefined,
   surroundings: {
+    /** Absent: nothing is written there. */
+    readonly distribution?: RootDistribution;
     readonly heapBytes: number;
     readonly log: Log;
     readonly clock: Clock;

@@ -5,6 +5,8 @@ import { type ReviewedToken, reviewToken } from '../kube/token-review.ts';
 
 export interface RemoteAccountOptions {
   readonly api: KubeApi;
+  /** Whether roots are to be written there. */
+  readonly writesRoots: () => boolean;
   readonly clock: Clock;
   readonly random: () => number;
   readonly signal: AbortSignal;
@@ -12,8 +14,17 @@ export interface RemoteAccountOptions {
 
 const REVIEW_TOKENS: Right = { verb: 'create', group: 'authentication.k8s.io', resource: 'tokenreviews' };
 
+const roots = { group: '', resource: 'configmaps' };
+const WRITE_ROOTS: readonly Right[] = [
+  { ...roots, verb: 'create' },
+  ...['list', 'watch', 'patch'].map((verb) => ({ ...roots, verb, name: 'istio-ca-root-cert' })),
+];
+
 /** What cannot be done without a right. */
-const consequences = new Map<Right, string>([[REVIEW_TOKENS, 'proxies there cannot prove who they are']]);
+const consequences = new Map<Right, string>([
+  [REVIEW_TOKENS, 'proxies there cannot prove who they are'],
+  ...WRITE_ROOTS.map((right) => [right, 'Pods there do not get the roots of the mesh'] as const),
+]);
 
 /** What the account of a kubeconfig does besides reading. */
 export class RemoteAccount {
@@ -27,7 +38,7 @@ export class RemoteAccount {
 
   /** Resolves once the signal has fired. */
   run(): Promise<void> {
-    return this.#rights.watch(() => [...consequences.keys()], this.#options);
+    return this.#rights.watch(() => this.#wanted(), this.#options);
   }
 
   /** Rejects with an `ApiError` if the API server does not answer. */
@@ -38,8 +49,14 @@ export class RemoteAccount {
 
   /** For people: what is missing, and what to grant. */
   missingRights(): readonly string[] {
-    return this.#rights
-      .missing()
-      .map((right) => `${consequences.get(right)}: allow the account of the kubeconfig to ${printRight(right)}`);
+    const missing = Map.groupBy(this.#rights.missing(), (right) => consequences.get(right) ?? '');
+    return Array.from(missing, ([consequence, rights]) => {
+      const what = rights.map(printRight).join(', ');
+      return `${consequence}: allow the account of the kubeconfig to ${what}`;
+    });
+  }
+
+  #wanted(): readonly Right[] {
+    return [REVIEW_TOKENS, ...(this.#options.writesRoots() ? WRITE_ROOTS : [])];
   }
 }

@@ -16,6 +16,7 @@ import { meshConfigName } from '../reconcilers/mesh-config/trust-domain.ts';
 import type { TokenIssuer } from '../secure/token-issuer.ts';
 import { version } from '../version.ts';
 import { RemoteAccount } from './remote-account.ts';
+import type { RootDistribution } from './root-distribution.ts';
 
 /** How fast responses are read in the long run, and at once: a first list is not slowed down. */
 const BYTES_PER_SECOND = 4 * 1024 * 1024;
@@ -49,6 +50,10 @@ export interface RemoteClusterOptions {
   readonly ownKinds: readonly Kind<KindName>[];
   /** For what is kept of it. */
   readonly budget: Budget;
+  /** Absent: this control plane signs nothing. */
+  readonly distribution?: RootDistribution;
+  /** Whether no discovery selector selects the namespace. */
+  readonly leavesOut: (namespace: string) => boolean;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
@@ -63,7 +68,7 @@ export interface RemoteKubernetes extends RemoteSource {
 
 /** Reads another Kubernetes. */
 export function readRemoteCluster(id: string, options: RemoteClusterOptions): RemoteKubernetes {
-  const { access, rootNamespace, revision, ownKinds, budget, clock, random, sink, signal } = options;
+  const { access, rootNamespace, revision, ownKinds, budget, distribution, clock, random, sink, signal } = options;
   const log = logOf(options.log, id);
   const config = new PooledKubeConfig(() => kubeConfigOf(access));
   const shared = { config, userAgent: `fairlead/${version}` };
@@ -75,16 +80,19 @@ export function readRemoteCluster(id: string, options: RemoteClusterOptions): Re
     largest: LARGEST_ANSWER,
     pace: pace(ANSWERS_PER_SECOND, ANSWERS_AT_ONCE),
   });
-  const account = new RemoteAccount({ api: asking, clock, random, signal });
+  const writesRoots = (): boolean => distribution?.controls(id) === true;
+  const account = new RemoteAccount({ api: asking, writesRoots, clock, random, signal });
+  const outages = new Outages({ log, clock, signal });
   const reader = new ClusterReader({
     ...{ api, sink, kinds: remoteKinds(ownKinds), optional: optionalKinds, rootNamespace, clock, random, log },
     meshConfig: meshConfigName(revision),
     foreign: { budget },
-    outages: new Outages({ log, clock, signal }),
+    outages,
   });
+  const writing = distribution?.join({ ...options, cluster: id, api, outages, log });
   return {
     ready: reader.whenReady(),
-    ended: Promise.all([reader.run({ signal }), account.run()]).then(() => api.close()),
+    ended: Promise.all([reader.run({ signal }), account.run(), writing]).then(() => api.close()),
     tokens: { cluster: id, review: (token) => account.review(token) },
     trouble: () => troubleIn(reader, clock),
     figures() {

@@ -19,6 +19,7 @@ import type { FollowedClusters } from './followed-clusters.ts';
 import type { KubeconfigEvents } from './kubeconfig-source.ts';
 import type { TokenIssuers } from '../secure/token-issuer.ts';
 import { type RemoteKubernetes, readRemoteCluster, remoteKinds } from './remote-cluster.ts';
+import type { RootDistribution } from './root-distribution.ts';
 import { followRemoteSecrets } from './secrets.ts';
 
 export interface RemoteClustersOptions {
@@ -31,6 +32,7 @@ export interface RemoteClustersOptions {
   /** What is read of the own cluster. */
   readonly ownKinds: readonly Kind<KindName>[];
   readonly rules: KubeconfigRules;
+  readonly distribution?: RootDistribution;
   /** How large the heap of this process may become. */
   readonly heapBytes: number;
   readonly clock: Clock;
@@ -72,7 +74,10 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
   const sinks = new Map<string, ReturnType<Engine['clusterSink']>>();
   const clusters = new Clusters<ClusterAccess, RemoteKubernetes>({
     start: (id, access, sink, ending) =>
-      readRemoteCluster(id, { ...options, access, sink, budget: budget(), signal: ending }),
+      readRemoteCluster(id, {
+        ...{ ...options, access, sink, budget: budget(), signal: ending },
+        leavesOut: (namespace) => sinks.get(id)?.leavesOut(namespace) === true,
+      }),
     sinkOf(id) {
       const sink = engine.clusterSink(id);
       sinks.set(id, sink);

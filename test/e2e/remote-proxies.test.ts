@@ -109,6 +109,39 @@ withPeers(['envoy', 'etcd', 'kube-apiserver', 'kubectl'], 'proxies of another re
     expect(await ask(tokens.own, IDS.east)).toMatch(/^UNAUTHENTICATED: the token is not accepted/);
     expect(await ask(tokens.east, IDS.own)).toMatch(/^UNAUTHENTICATED: the token is not accepted/);
   });
+
+  test('its namespaces get the roots once it says that this control plane may write there', async () => {
+    const path = '/api/v1/namespaces/shop/configmaps/istio-ca-root-cert';
+    const there = (): Promise<unknown> =>
+      east.call('GET', path).then(
+        ({ data }) => data,
+        () => undefined,
+      );
+    const annotate = `topology.istio.io/controlPlaneClusters=other,${IDS.own}`;
+    await east.kubectl('annotate', 'namespace', 'istio-system', annotate);
+    // It may list and watch, and looks at the rest again after a while.
+    await expect
+      .poll(async () => {
+        program.clock.skip(660_000);
+        return clusters();
+      })
+      .toContain(
+        'Pods there do not get the roots of the mesh: allow the account of the kubeconfig to create configmaps, patch configmaps (istio-ca-root-cert)',
+      );
+    expect(await there()).toBeUndefined();
+    await grantEast('create-roots', '--verb=create', '--resource=configmaps');
+    await grantEast('patch-roots', '--verb=patch', '--resource=configmaps', '--resource-name=istio-ca-root-cert');
+    const skipping = async (): Promise<unknown> => {
+      program.clock.skip(61_000);
+      return there();
+    };
+    await expect.poll(skipping).toEqual({ 'root-cert.pem': roots });
+    await expect.poll(clusters).not.toContain('configmaps');
+    await east.call('PATCH', path, { data: { 'root-cert.pem': 'other' } });
+    await expect.poll(there).toEqual({ 'root-cert.pem': roots });
+    await east.kubectl('create', 'namespace', 'late');
+    await expect.poll(() => east.kubectl('get', 'configmaps', '-n', 'late')).toContain('istio-ca-root-cert');
+  });
 });
 
 interface Certificates {
