@@ -6,9 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { getHeapStatistics } from 'node:v8';
 import { allocateAll } from './engine/address-allocator.ts';
 import type { AllocatedAddress } from './model/address-claim.ts';
-import { AccessReviews, type AccessReviewsOptions } from './credentials/access-reviews.ts';
-import { entriesOfConfigMap, entriesOfSecret } from './credentials/entries.ts';
-import { type Entries, credentialEntries } from './credentials/read-credential.ts';
+import { ClusterCredentials } from './cluster-credentials.ts';
 import { watchDirectory } from './directory/watch.ts';
 import type { Engine } from './engine/engine.ts';
 import { heldReport, onHeld } from './engine/held-endpoints.ts';
@@ -21,7 +19,6 @@ import { readKubeConfig } from './kube/kube-config.ts';
 import { exportToClusterMesh } from './other-clusters/cluster-mesh-export.ts';
 import type { ExportReport } from './debug/cluster-report.ts';
 import { LeaderElector } from './kube/lease.ts';
-import { NamedObjects } from './kube/named-objects.ts';
 import { keepGenerations } from './cluster-generations.ts';
 import { keepStatuses } from './cluster-statuses.ts';
 import { FairleadOperator } from './kube/operator.ts';
@@ -33,7 +30,6 @@ import { RootCertificates } from './kube/root-certificates.ts';
 import { replicaName } from './replica-name.ts';
 import { StatusWriter, type StatusWriterOptions } from './kube/status-writer.ts';
 import { warnOfUnreadKinds } from './kube/unread-kinds.ts';
-import { type CredentialObject, GRANTS, grantsIn, parseCredentialKey } from './model/credential.ts';
 import type { Logger } from './ops/logger.ts';
 import type { ApiServerFigures, MetricSources } from './ops/metric-sources.ts';
 import { reportLog } from './engine/problem-log.ts';
@@ -119,12 +115,19 @@ async function directorySource(
 ): Promise<ObjectSource> {
   const { clock = systemClock } = surroundings;
   const report = reportLog(log);
-  const { credentials, mesh } = engine;
-  mesh.onWantedCredentials((key) => {
-    if (!credentials.has(key)) credentials.found(key, undefined);
+  const credentials = new ClusterCredentials(engine, clock);
+  credentials.read({
+    cluster: undefined,
+    named: {
+      want: (key) => {
+        if (!engine.credentials.has(key)) engine.credentials.found(key, undefined);
+      },
+      unwant: () => undefined,
+    },
+    // Whoever writes the files decides which proxies there are.
+    review: () => Promise.resolve(true),
+    signal,
   });
-  // Whoever writes the files decides which proxies there are.
-  followAccess(engine, () => Promise.resolve(true), clock, signal);
   allocateForFiles(engine);
   const directory = await watchDirectory({
     paths,
@@ -134,7 +137,7 @@ async function directorySource(
     signal,
   });
   const others = followOtherClusters(config, engine, kubeconfigFiles(config), {
-    ...{ log, clock, signal },
+    ...{ credentials, log, clock, signal },
     heapBytes: heapOf(surroundings),
   });
   return {
@@ -199,7 +202,7 @@ function clusterSource(
     onWritten: (status, before) => events.written(status, before),
   });
   const events = new EventRecorder({ ...shared, identity, signal });
-  const { mesh, credentials } = engine;
+  const { mesh } = engine;
   onHeld(mesh, (service) => {
     log.warn('Endpoints are held: they are missing from a list, and their Pods are ready', {
       service: `${service.namespace}/${service.name}`,
@@ -207,31 +210,12 @@ function clusterSource(
     });
     if (config.statusWrites) events.report(heldReport(service));
   });
-  const named = new NamedObjects({
-    ...shared,
-    entries: credentialEntries,
-    annotation: GRANTS,
-    sink: {
-      found: (key, content) =>
-        credentials.found(key, content && entriesOf(parseCredentialKey(key), content), grantsIn(content?.annotations)),
-      failed: (key, { code }) => {
-        if (code === 403)
-          credentials.failed(
-            key,
-            'cannot be read: allow the control plane to list and watch it (credentials.namespaces in the chart)',
-          );
-      },
-      refused: (key) =>
-        credentials.failed(key, 'is not read: the namespaces of the objects that name it name too many; name fewer'),
-    },
-    signal,
+  const credentials = new ClusterCredentials(engine, clock);
+  credentials.join({
+    ...{ ...shared, signal },
+    review: (account) => maySeeSecrets(client, account, signal),
+    toGrant: 'allow the control plane to list and watch it (credentials.namespaces in the chart)',
   });
-  mesh.onWantedCredentials((key, object) => {
-    if (object !== undefined) return named.want(key, object);
-    named.unwant(key);
-    credentials.forget(key);
-  });
-  followAccess(engine, (account) => maySeeSecrets(client, account, signal), clock, signal);
   const rootCertificates =
     roots &&
     new RootCertificates({
@@ -243,7 +227,10 @@ function clusterSource(
     });
   const distribution =
     roots &&
-    new RootDistribution({ ...{ clusterId, rootNamespace }, roots: () => roots.pem, namespaces: mesh.namespaces });
+    new RootDistribution({
+      ...{ clusterId, rootNamespace, namespaces: mesh.namespaces },
+      roots: () => roots.pem,
+    });
   const namespacesChanged = (cluster: string, names: readonly string[]): void => {
     if (cluster === clusterId) rootCertificates?.changed(names);
     else distribution?.changed(cluster, names);
@@ -308,7 +295,7 @@ function clusterSource(
   };
   const kubeconfigs = kubeconfigFiles(config) ?? { kind: 'Secrets', api: client, outages, report };
   const others = followOtherClusters(config, engine, kubeconfigs, {
-    ...{ log, clock, signal, ...(distribution && { distribution }) },
+    ...{ credentials, log, clock, signal, ...(distribution && { distribution }) },
     heapBytes: heapOf(surroundings),
   });
   let isRead = false;
@@ -353,26 +340,6 @@ function clusterSource(
       webhookConfigurations: () => configurations.map(({ name, isRight }) => [name, isRight] as const),
     }),
   };
-}
-
-function entriesOf({ kind }: CredentialObject, content: { readonly data: unknown }): Entries {
-  return kind === 'Secret' ? entriesOfSecret(content) : entriesOfConfigMap(content);
-}
-
-/** Keeps in the graph who may have Secrets. */
-function followAccess(
-  { mesh, committer }: Engine,
-  review: AccessReviewsOptions['review'],
-  clock: Clock,
-  signal: AbortSignal,
-): void {
-  const write: AccessReviewsOptions['write'] = (account, answer) =>
-    committer.write(mesh.inputs.secretAccess.write(account, answer));
-  const reviews = new AccessReviews({ review, write, clock, random: Math.random, signal });
-  mesh.onWantedSecretAccess((account, isWanted) => {
-    if (isWanted) reviews.want(account);
-    else reviews.unwant(account);
-  });
 }
 
 function podWith(identity: string, uid: string | undefined) {

@@ -8,6 +8,7 @@ import type { TokenIssuers } from '../secure/token-issuer.ts';
 import { followClusterMesh } from './cluster-mesh.ts';
 import type { FollowedClusters } from './followed-clusters.ts';
 import type { KubeconfigEvents } from './kubeconfig-source.ts';
+import type { RemoteClusterOptions } from './remote-cluster.ts';
 import type { RootDistribution } from './root-distribution.ts';
 import { type KubeconfigPlace, followRemoteClusters } from './remote-clusters.ts';
 
@@ -29,6 +30,7 @@ export function followOtherClusters(
   surroundings: {
     /** Absent: nothing is written there. */
     readonly distribution?: RootDistribution;
+    readonly credentials: RemoteClusterOptions['credentials'];
     readonly heapBytes: number;
     readonly log: Log;
     readonly clock: Clock;

@@ -1,10 +1,14 @@
 import type { Clock } from '../clock.ts';
+import { maySeeSecrets } from '../kube/access-review.ts';
 import type { KubeApi } from '../kube/client.ts';
 import { OwnRights, type Right, printRight } from '../kube/own-rights.ts';
 import { type ReviewedToken, reviewToken } from '../kube/token-review.ts';
+import type { Account } from '../model/credential.ts';
 
 export interface RemoteAccountOptions {
   readonly api: KubeApi;
+  /** Whether somebody there is to be given Secrets. */
+  readonly reviewsAccess: () => boolean;
   /** Whether roots are to be written there. */
   readonly writesRoots: () => boolean;
   readonly clock: Clock;
@@ -13,6 +17,8 @@ export interface RemoteAccountOptions {
 }
 
 const REVIEW_TOKENS: Right = { verb: 'create', group: 'authentication.k8s.io', resource: 'tokenreviews' };
+
+const REVIEW_ACCESS: Right = { verb: 'create', group: 'authorization.k8s.io', resource: 'subjectaccessreviews' };
 
 const roots = { group: '', resource: 'configmaps' };
 const WRITE_ROOTS: readonly Right[] = [
@@ -23,6 +29,7 @@ const WRITE_ROOTS: readonly Right[] = [
 /** What cannot be done without a right. */
 const consequences = new Map<Right, string>([
   [REVIEW_TOKENS, 'proxies there cannot prove who they are'],
+  [REVIEW_ACCESS, 'gateways there get no Secrets'],
   ...WRITE_ROOTS.map((right) => [right, 'Pods there do not get the roots of the mesh'] as const),
 ]);
 
@@ -47,6 +54,12 @@ export class RemoteAccount {
     return this.#rights.using(REVIEW_TOKENS, reviewToken(api, token, signal));
   }
 
+  /** Whether an account there may have the Secrets of its namespace. Rejects with an `ApiError`. */
+  maySeeSecrets(account: Account): Promise<boolean> {
+    const { api, signal } = this.#options;
+    return this.#rights.using(REVIEW_ACCESS, maySeeSecrets(api, account, signal));
+  }
+
   /** For people: what is missing, and what to grant. */
   missingRights(): readonly string[] {
     const missing = Map.groupBy(this.#rights.missing(), (right) => consequences.get(right) ?? '');
@@ -57,6 +70,7 @@ export class RemoteAccount {
   }
 
   #wanted(): readonly Right[] {
-    return [REVIEW_TOKENS, ...(this.#options.writesRoots() ? WRITE_ROOTS : [])];
+    const { reviewsAccess, writesRoots } = this.#options;
+    return [REVIEW_TOKENS, ...(reviewsAccess() ? [REVIEW_ACCESS] : []), ...(writesRoots() ? WRITE_ROOTS : [])];
   }
 }

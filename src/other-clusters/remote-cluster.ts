@@ -15,6 +15,7 @@ import { Pace } from '../kube/pace.ts';
 import { meshConfigName } from '../reconcilers/mesh-config/trust-domain.ts';
 import type { TokenIssuer } from '../secure/token-issuer.ts';
 import { version } from '../version.ts';
+import type { ClusterCredentials } from '../cluster-credentials.ts';
 import { RemoteAccount } from './remote-account.ts';
 import type { RootDistribution } from './root-distribution.ts';
 
@@ -52,6 +53,8 @@ export interface RemoteClusterOptions {
   readonly budget: Budget;
   /** Absent: this control plane signs nothing. */
   readonly distribution?: RootDistribution;
+  /** What reads Secrets for proxies there. */
+  readonly credentials: Pick<ClusterCredentials, 'join' | 'isWantedOf'>;
   /** Whether no discovery selector selects the namespace. */
   readonly leavesOut: (namespace: string) => boolean;
   readonly clock: Clock;
@@ -68,7 +71,8 @@ export interface RemoteKubernetes extends RemoteSource {
 
 /** Reads another Kubernetes. */
 export function readRemoteCluster(id: string, options: RemoteClusterOptions): RemoteKubernetes {
-  const { access, rootNamespace, revision, ownKinds, budget, distribution, clock, random, sink, signal } = options;
+  const { access, rootNamespace, revision, ownKinds, budget, distribution, credentials, clock, random, sink, signal } =
+    options;
   const log = logOf(options.log, id);
   const config = new PooledKubeConfig(() => kubeConfigOf(access));
   const shared = { config, userAgent: `fairlead/${version}` };
@@ -81,7 +85,15 @@ export function readRemoteCluster(id: string, options: RemoteClusterOptions): Re
     pace: pace(ANSWERS_PER_SECOND, ANSWERS_AT_ONCE),
   });
   const writesRoots = (): boolean => distribution?.controls(id) === true;
-  const account = new RemoteAccount({ api: asking, writesRoots, clock, random, signal });
+  const reviewsAccess = (): boolean => credentials.isWantedOf(id);
+  const account = new RemoteAccount({
+    api: asking,
+    reviewsAccess,
+    writesRoots,
+    clock,
+    random,
+    signal,
+  });
   const outages = new Outages({ log, clock, signal });
   const reader = new ClusterReader({
     ...{ api, sink, kinds: remoteKinds(ownKinds), optional: optionalKinds, rootNamespace, clock, random, log },
@@ -89,10 +101,23 @@ export function readRemoteCluster(id: string, options: RemoteClusterOptions): Re
     foreign: { budget },
     outages,
   });
-  const writing = distribution?.join({ ...options, cluster: id, api, outages, log });
+  const ready = reader.whenReady();
+  /** What only a cluster that is served is asked, and told. */
+  const serve = async (): Promise<void> => {
+    await Promise.race([ready, aborted(signal)]);
+    if (signal.aborted) return;
+    const parts = { cluster: id, api, budget, clock, random, log, outages, signal };
+    credentials.join({
+      ...parts,
+      longestEvent: FOREIGN_RESPONSE,
+      review: (who) => account.maySeeSecrets(who),
+      toGrant: `allow the account of the kubeconfig to list and watch it in cluster ${id}`,
+    });
+    await distribution?.join({ ...parts, leavesOut: options.leavesOut });
+  };
   return {
-    ready: reader.whenReady(),
-    ended: Promise.all([reader.run({ signal }), account.run(), writing]).then(() => api.close()),
+    ready,
+    ended: Promise.all([reader.run({ signal }), account.run(), serve()]).then(() => api.close()),
     tokens: { cluster: id, review: (token) => account.review(token) },
     trouble: () => troubleIn(reader, clock),
     figures() {
@@ -108,6 +133,11 @@ export function readRemoteCluster(id: string, options: RemoteClusterOptions): Re
       };
     },
   };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
 /** The trouble of most kinds, and which these are; it began when the last of them was heard. */

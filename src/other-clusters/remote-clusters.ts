@@ -18,7 +18,7 @@ import { followRemoteKubeconfigs } from './files.ts';
 import type { FollowedClusters } from './followed-clusters.ts';
 import type { KubeconfigEvents } from './kubeconfig-source.ts';
 import type { TokenIssuers } from '../secure/token-issuer.ts';
-import { type RemoteKubernetes, readRemoteCluster, remoteKinds } from './remote-cluster.ts';
+import { type RemoteClusterOptions, type RemoteKubernetes, readRemoteCluster, remoteKinds } from './remote-cluster.ts';
 import type { RootDistribution } from './root-distribution.ts';
 import { followRemoteSecrets } from './secrets.ts';
 
@@ -33,6 +33,7 @@ export interface RemoteClustersOptions {
   readonly ownKinds: readonly Kind<KindName>[];
   readonly rules: KubeconfigRules;
   readonly distribution?: RootDistribution;
+  readonly credentials: RemoteClusterOptions['credentials'];
   /** How large the heap of this process may become. */
   readonly heapBytes: number;
   readonly clock: Clock;

@@ -24,6 +24,7 @@ import { type SelectedNames, type WorkloadClass, workloadClass } from './workloa
 import type { Workloads } from '../objects/workloads.ts';
 import type { Selectors } from './selectors.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
+import { type AccountKey, accountKey } from '../../model/credential.ts';
 import { ownValue } from '../../model/own-value.ts';
 import { allOf } from '../whole.ts';
 
@@ -44,8 +45,8 @@ export interface AcceptedProxy {
   readonly isKnown: boolean;
   /** Its own addresses: listeners of its scope at these addresses are not for it. */
   readonly addresses: readonly string[];
-  /** `namespace/name` of the service account that it has proven to have; empty: none. */
-  readonly account: string;
+  /** The service account that it has proven to have; empty: none. */
+  readonly account: AccountKey | '';
   /** Its node names another cluster than its credential is of. */
   readonly claimsOtherCluster: boolean;
   /** For routers: their labels, by which Gateways select them. */
@@ -139,9 +140,10 @@ export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
   };
 }
 
-/** Secrets are those of the own cluster, and for accounts there. */
-function accountOf({ identity }: ConnectedProxy, clusterId: string): string {
-  return identity?.cluster === clusterId ? `${identity.namespace}/${identity.serviceAccount}` : '';
+function accountOf({ identity }: ConnectedProxy, clusterId: string): AccountKey | '' {
+  if (identity === undefined) return '';
+  const { namespace, serviceAccount: name, cluster } = identity;
+  return accountKey({ namespace, name, ...(cluster !== clusterId && { cluster }) });
 }
 
 function namesCluster({ metadata }: ConnectedProxy): boolean {
