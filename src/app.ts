@@ -158,6 +158,7 @@ export async function startServing(
       roots: secure?.roots,
     });
     secure?.accept(source.otherClusters.tokens);
+    webhooks?.accept(source.otherClusters);
     logProblems(engine.mesh, log, { about: hasNoStatus(config), locate: source.locate });
     const { health, monitoring } = await startOps({
       ...shared,

@@ -47,7 +47,10 @@ export interface ObjectSource {
   readonly figures?: () => ApiServerFigures;
   readonly status?: NonNullable<MetricSources['status']>;
   readonly leader?: () => boolean;
-  readonly otherClusters: Pick<OtherClusters, 'reports' | 'identitiesOf' | 'syncTimeouts' | 'events' | 'tokens'>;
+  readonly otherClusters: Pick<
+    OtherClusters,
+    'reports' | 'identitiesOf' | 'syncTimeouts' | 'events' | 'tokens' | 'readNamespace'
+  >;
   readonly clusterMeshExport?: () => ExportReport;
   readonly locate?: (problem: Problem) => string | undefined;
   readonly files?: NonNullable<MetricSources['files']>;
@@ -225,11 +228,13 @@ function clusterSource(
       namespaces: () => mesh.namespaces.of(clusterId).filter((name) => !engine.objects.leavesOut(name)),
       isWanted: (name) => mesh.namespaces.get(clusterId, name) !== undefined && !engine.objects.leavesOut(name),
     });
+  const injectionWebhook = config.webhooks?.configurations.injection;
   const distribution =
     roots &&
     new RootDistribution({
       ...{ clusterId, rootNamespace, namespaces: mesh.namespaces },
       roots: () => roots.pem,
+      ...(injectionWebhook !== undefined && { injectionWebhook }),
     });
   const namespacesChanged = (cluster: string, names: readonly string[]): void => {
     if (cluster === clusterId) rootCertificates?.changed(names);

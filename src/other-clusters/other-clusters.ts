@@ -10,7 +10,7 @@ import type { FollowedClusters } from './followed-clusters.ts';
 import type { KubeconfigEvents } from './kubeconfig-source.ts';
 import type { RemoteClusterOptions } from './remote-cluster.ts';
 import type { RootDistribution } from './root-distribution.ts';
-import { type KubeconfigPlace, followRemoteClusters } from './remote-clusters.ts';
+import { type KubeconfigPlace, type RemoteClusters, followRemoteClusters } from './remote-clusters.ts';
 
 /** All clusters that objects come from, except the own one. */
 export interface OtherClusters extends FollowedClusters {
@@ -20,6 +20,7 @@ export interface OtherClusters extends FollowedClusters {
   events(): KubeconfigEvents;
   /** Who reviews the tokens of clusters that kubeconfigs name. */
   readonly tokens: TokenIssuers;
+  readonly readNamespace: RemoteClusters['readNamespace'];
 }
 
 /** @param from where kubeconfigs are; undefined: there are none. */
@@ -56,6 +57,7 @@ export function followOtherClusters(
     identitiesOf: (address) => (meshed ? meshed.identitiesOf(address) : []),
     syncTimeouts: () => both.reduce((sum, each) => sum + each.syncTimeouts(), 0),
     tokens: { issuerOf: (cluster) => remote?.tokens.issuerOf(cluster) },
+    readNamespace: (cluster, name) => remote?.readNamespace(cluster, name) ?? Promise.resolve(undefined),
     events: () => remote?.events() ?? { add: 0, update: 0, delete: 0 },
     async end() {
       await Promise.all(both.map((each) => each.end()));

@@ -11,6 +11,8 @@ export interface RemoteAccountOptions {
   readonly reviewsAccess: () => boolean;
   /** Whether roots are to be written there. */
   readonly writesRoots: () => boolean;
+  /** The webhook configuration there that has them, too; absent: none. */
+  readonly injectionWebhook?: string | undefined;
   readonly clock: Clock;
   readonly random: () => number;
   readonly signal: AbortSignal;
@@ -26,6 +28,12 @@ const WRITE_ROOTS: readonly Right[] = [
   ...['list', 'watch', 'patch'].map((verb) => ({ ...roots, verb, name: 'istio-ca-root-cert' })),
 ];
 
+const tellWebhook = (name: string): readonly Right[] =>
+  ['list', 'watch', 'patch'].map((verb) => ({
+    ...{ group: 'admissionregistration.k8s.io', resource: 'mutatingwebhookconfigurations' },
+    ...{ verb, name },
+  }));
+
 /** What cannot be done without a right. */
 const consequences = new Map<Right, string>([
   [REVIEW_TOKENS, 'proxies there cannot prove who they are'],
@@ -37,10 +45,12 @@ const consequences = new Map<Right, string>([
 export class RemoteAccount {
   readonly #options: RemoteAccountOptions;
   readonly #rights: OwnRights;
+  readonly #webhook: readonly Right[];
 
   constructor(options: RemoteAccountOptions) {
     this.#options = options;
     this.#rights = new OwnRights(options);
+    this.#webhook = options.injectionWebhook === undefined ? [] : tellWebhook(options.injectionWebhook);
   }
 
   /** Resolves once the signal has fired. */
@@ -62,7 +72,10 @@ export class RemoteAccount {
 
   /** For people: what is missing, and what to grant. */
   missingRights(): readonly string[] {
-    const missing = Map.groupBy(this.#rights.missing(), (right) => consequences.get(right) ?? '');
+    const missing = Map.groupBy(
+      this.#rights.missing(),
+      (right) => consequences.get(right) ?? 'Pods there are not injected',
+    );
     return Array.from(missing, ([consequence, rights]) => {
       const what = rights.map(printRight).join(', ');
       return `${consequence}: allow the account of the kubeconfig to ${what}`;
@@ -71,6 +84,10 @@ export class RemoteAccount {
 
   #wanted(): readonly Right[] {
     const { reviewsAccess, writesRoots } = this.#options;
-    return [REVIEW_TOKENS, ...(reviewsAccess() ? [REVIEW_ACCESS] : []), ...(writesRoots() ? WRITE_ROOTS : [])];
+    return [
+      REVIEW_TOKENS,
+      ...(reviewsAccess() ? [REVIEW_ACCESS] : []),
+      ...(writesRoots() ? [...WRITE_ROOTS, ...this.#webhook] : []),
+    ];
   }
 }

@@ -1,4 +1,5 @@
 import { KubeConfig } from '@kubernetes/client-node';
+import type { Json } from '../api/json.ts';
 import type { Kind, KindName } from '../api/kinds.ts';
 import type { ObjectSink } from '../api/source.ts';
 import type { Clock } from '../clock.ts';
@@ -9,6 +10,7 @@ import { type Budget, OVER_BUDGET } from '../kube/budget.ts';
 import { KubeClient } from '../kube/client.ts';
 import { ClusterReader, FOREIGN_RESPONSE } from '../kube/cluster-reader.ts';
 import { PooledKubeConfig } from '../kube/credentials.ts';
+import { FreshNamespaces } from '../kube/fresh-namespaces.ts';
 import type { Log } from '../kube/log.ts';
 import { Outages } from '../kube/outages.ts';
 import { Pace } from '../kube/pace.ts';
@@ -67,6 +69,7 @@ export interface RemoteClusterOptions {
 export interface RemoteKubernetes extends RemoteSource {
   /** What its API server says about tokens. */
   readonly tokens: TokenIssuer;
+  readNamespace(name: string): Promise<Json | undefined>;
 }
 
 /** Reads another Kubernetes. */
@@ -85,15 +88,18 @@ export function readRemoteCluster(id: string, options: RemoteClusterOptions): Re
     pace: pace(ANSWERS_PER_SECOND, ANSWERS_AT_ONCE),
   });
   const writesRoots = (): boolean => distribution?.controls(id) === true;
+  const injectionWebhook = distribution?.injectionWebhook;
   const reviewsAccess = (): boolean => credentials.isWantedOf(id);
   const account = new RemoteAccount({
     api: asking,
     reviewsAccess,
     writesRoots,
+    injectionWebhook,
     clock,
     random,
     signal,
   });
+  const fresh = new FreshNamespaces(asking, clock, signal);
   const outages = new Outages({ log, clock, signal });
   const reader = new ClusterReader({
     ...{ api, sink, kinds: remoteKinds(ownKinds), optional: optionalKinds, rootNamespace, clock, random, log },
@@ -118,6 +124,7 @@ export function readRemoteCluster(id: string, options: RemoteClusterOptions): Re
   return {
     ready,
     ended: Promise.all([reader.run({ signal }), account.run(), serve()]).then(() => api.close()),
+    readNamespace: (name) => fresh.read(name),
     tokens: { cluster: id, review: (token) => account.review(token) },
     trouble: () => troubleIn(reader, clock),
     figures() {

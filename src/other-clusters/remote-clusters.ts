@@ -1,4 +1,5 @@
 import type { Kind, KindName } from '../api/kinds.ts';
+import type { Json } from '../api/json.ts';
 import type { Clock } from '../clock.ts';
 import { type ClusterStatus, Clusters } from '../clusters/clusters.ts';
 import type { ClusterAccess, KubeconfigRules } from '../clusters/kubeconfig.ts';
@@ -58,6 +59,8 @@ export interface RemoteClusters extends FollowedClusters {
   events(): KubeconfigEvents;
   /** Who reviews their tokens. */
   readonly tokens: TokenIssuers;
+  /** As it is now; undefined if it is not there, or its API server cannot say soon. Never rejects. */
+  readNamespace(cluster: string, name: string): Promise<Json | undefined>;
 }
 
 /**
@@ -110,6 +113,10 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
     reports: () => reportsOf(clusters.statuses(), choice.refusals, (id) => sinks.get(id)?.leftOut()),
     syncTimeouts: () => clusters.syncTimeouts,
     events: () => source.events(),
+    async readNamespace(id, name) {
+      const from = clusters.sourceOf(id);
+      return from === 'unknown' ? undefined : from?.readNamespace(name);
+    },
     tokens: {
       issuerOf(id) {
         const from = clusters.sourceOf(id);

@@ -4,6 +4,7 @@ import type { KubeApi } from '../kube/client.ts';
 import type { Log } from '../kube/log.ts';
 import type { Outages } from '../kube/outages.ts';
 import { RootCertificates } from '../kube/root-certificates.ts';
+import { WebhookConfiguration } from '../kube/webhook-configuration.ts';
 import type { Mesh } from '../mesh.ts';
 
 /**
@@ -15,6 +16,8 @@ export const CONTROLLED_BY = 'topology.istio.io/controlPlaneClusters';
 export interface RootDistributionOptions {
   /** PEM; empty until there is an authority. */
   readonly roots: () => string;
+  /** The configuration by which API servers ask us about Pods; absent: somebody else keeps the roots in it. */
+  readonly injectionWebhook?: string;
   readonly namespaces: Pick<Mesh['namespaces'], 'of' | 'get'>;
   /** Id of the own cluster. */
   readonly clusterId: string;
@@ -39,13 +42,15 @@ export interface RootWriterOptions {
 interface Writer {
   readonly cluster: string;
   readonly certificates: RootCertificates;
+  readonly webhook: WebhookConfiguration | undefined;
   readonly signal: AbortSignal;
   /** While it writes. */
   writing: { readonly end: AbortController; readonly ended: Promise<void> } | undefined;
 }
 
 /**
- * Keeps the roots of the mesh in the namespaces of other clusters, while this replica leads: of those whose root namespace
+ * Keeps the roots of the mesh in the namespaces and the injection webhook of other clusters, while this replica leads: of
+ * those whose root namespace
  * says that this control plane may. Two control planes that both write would undo each other's work without end. A rotation
  * does not wait for it: other clusters would decide how long it takes.
  */
@@ -58,6 +63,11 @@ export class RootDistribution {
     this.#options = options;
   }
 
+  /** See {@link RootDistributionOptions}. */
+  get injectionWebhook(): string | undefined {
+    return this.#options.injectionWebhook;
+  }
+
   /** Whether this control plane may write there. */
   controls(cluster: string): boolean {
     const { namespaces, rootNamespace, clusterId } = this.#options;
@@ -67,15 +77,16 @@ export class RootDistribution {
 
   /** Writes over this connection. Resolves once its signal has fired, and nothing is written any more. */
   async join({ cluster, leavesOut, signal, budget, ...shared }: RootWriterOptions): Promise<void> {
-    const { namespaces, roots } = this.#options;
+    const { namespaces, roots, injectionWebhook: name } = this.#options;
+    const parts = { ...shared, roots, foreign: { budget } };
     const certificates = new RootCertificates({
-      ...shared,
-      roots,
+      ...parts,
       namespaces: () => namespaces.of(cluster).filter((name) => !leavesOut(name)),
       isWanted: (name) => namespaces.get(cluster, name) !== undefined && !leavesOut(name),
-      foreign: { budget },
     });
-    const writer: Writer = { cluster, certificates, signal, writing: undefined };
+    const kind = 'MutatingWebhookConfiguration';
+    const webhook = name === undefined ? undefined : new WebhookConfiguration({ ...parts, kind, name });
+    const writer: Writer = { cluster, certificates, webhook, signal, writing: undefined };
     this.#writers.add(writer);
     this.#review(writer);
     await new Promise<void>((resolve) => {
@@ -103,11 +114,14 @@ export class RootDistribution {
 
   /** The roots, or what is selected of all clusters, have changed. */
   changedAll(): void {
-    for (const { certificates } of this.#writers) certificates.changed();
+    for (const { certificates, webhook } of this.#writers) {
+      certificates.changed();
+      webhook?.changed();
+    }
   }
 
   #review(writer: Writer): void {
-    const { cluster, certificates, signal } = writer;
+    const { cluster, certificates, webhook, signal } = writer;
     const term = this.#term;
     const isWanted = term?.aborted === false && !signal.aborted && this.controls(cluster);
     if (!isWanted) {
@@ -120,7 +134,8 @@ export class RootDistribution {
     const stop = (): void => end.abort();
     const until = AbortSignal.any([signal, term]);
     until.addEventListener('abort', stop, { once: true });
-    const ended = certificates.lead(end.signal).finally(() => until.removeEventListener('abort', stop));
+    const running = [certificates.lead(end.signal), webhook?.run({ signal: end.signal })];
+    const ended = Promise.all(running).then(() => until.removeEventListener('abort', stop));
     writer.writing = { end, ended };
   }
 }

@@ -1,9 +1,11 @@
-import { readFile } from 'node:fs/promises';
+import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { createProgram } from '../../src/app.ts';
 import { runCli } from '../../src/cli/cli.ts';
+import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
 import { afterSuite } from '../../src/testing/on-end.ts';
+import { CHART, renderChart } from '../chart/chart.ts';
 import { Program } from '../features/program.ts';
 import { CDS } from '../features/proxy.ts';
 import { SERVER, askFor } from '../features/secure-cluster.ts';
@@ -13,8 +15,9 @@ import { startFairleadAgent } from './fairlead-agent.ts';
 
 /** As their proxies call them. */
 const IDS = { own: 'Kubernetes', east: 'east' } as const;
+const INJECTION = 'fairlead-istio-system-injection';
 
-withPeers(['envoy', 'etcd', 'kube-apiserver', 'kubectl'], 'proxies of another real cluster', () => {
+withPeers(['envoy', 'etcd', 'helm', 'kube-apiserver', 'kubectl'], 'proxies of another real cluster', () => {
   const onEnd = afterSuite();
   let own: BorrowedApiServer;
   let east: BorrowedApiServer;
@@ -33,20 +36,26 @@ withPeers(['envoy', 'etcd', 'kube-apiserver', 'kubectl'], 'proxies of another re
     );
     await own.kubectl('apply', '--server-side', '-f', join(import.meta.dirname, '../../crds'));
     await own.kubectl('wait', '--for=condition=Established', 'crd', '--all');
-    await nameEast();
+    await east.kubectl('create', 'serviceaccount', 'reader', '-n', 'istio-system');
+    await grantEast('read', '--verb=list,watch', '--resource=*.*');
+    await nameEast('reader');
+    const injectionDirectory = await temporaryDirectory(onEnd);
+    await cp(join(CHART, 'files/injection'), injectionDirectory, { recursive: true });
+    const proxy = { image: 'fairlead-proxy:1', discoveryAddress: `${SERVER}:15012` };
+    await writeFile(join(injectionDirectory, 'config.yaml'), JSON.stringify({ proxy }));
+    const webhooks = { injectionDirectory, webhookAddress: '127.0.0.1:0', injectionWebhook: INJECTION };
     // There is no plaintext port.
-    program = await Program.start({ kubeconfig: own.kubeconfig, grpcAddress: 'off', secureNames: SERVER }, { onEnd });
+    const settings = { grpcAddress: 'off', secureNames: `${SERVER},localhost`, ...webhooks };
+    program = await Program.start({ kubeconfig: own.kubeconfig, ...settings }, { onEnd });
     await program.logged('Signing certificates');
     await program.logged('Ready');
     const { data } = await own.call('GET', '/api/v1/namespaces/istio-system/secrets/istio-ca-secret');
     roots = Buffer.from((data as Record<string, string>)['ca-cert.pem'] ?? '', 'base64').toString();
   });
 
-  /** The Secret that names the other cluster, with an account that may do nothing but read. */
-  async function nameEast(): Promise<void> {
-    await east.kubectl('create', 'serviceaccount', 'reader', '-n', 'istio-system');
-    await grantEast('read', '--verb=list,watch', '--resource=*.*');
-    const token = (await east.kubectl('create', 'token', 'reader', '-n', 'istio-system')).trim();
+  /** The Secret that names the other cluster, with an account there. */
+  async function nameEast(account: string): Promise<void> {
+    const token = (await east.kubectl('create', 'token', account, '-n', 'istio-system')).trim();
     const kubeconfig = await readFile(await east.kubeconfigWithToken(token), 'utf8');
     const metadata = { namespace: 'istio-system', name: 'east', labels: { 'istio/multiCluster': 'true' } };
     await own.apply(
@@ -142,7 +151,53 @@ withPeers(['envoy', 'etcd', 'kube-apiserver', 'kubectl'], 'proxies of another re
     await east.kubectl('create', 'namespace', 'late');
     await expect.poll(() => east.kubectl('get', 'configmaps', '-n', 'late')).toContain('istio-ca-root-cert');
   });
+
+  test('its Pods are injected from here, and everything is allowed, with what the chart makes there', async () => {
+    const injectionURL = `https://localhost:${program.serving.ports.webhooks}`;
+    const values = { clusterId: IDS.east, remote: { enabled: true, injectionURL } };
+    await east.apply((await renderChart(values)).map((object) => JSON.stringify(object)).join('\n---\n'));
+    await nameEast('fairlead');
+    // Swapped; what the former account was told is forgotten.
+    await east.kubectl('delete', 'clusterrolebinding', 'read', 'review-tokens', 'create-roots', 'patch-roots');
+    await expect.poll(clusters).toMatch(/^east .* SYNCED/m);
+    const path = `/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/${INJECTION}`;
+    const bundles = async (): Promise<readonly string[]> => {
+      const { webhooks } = (await east.call('GET', path)) as unknown as Configuration;
+      return webhooks.map(({ clientConfig: { caBundle = '' } }) => Buffer.from(caBundle, 'base64').toString());
+    };
+    await expect.poll(async () => new Set(await bundles())).toEqual(new Set([roots]));
+    await east.kubectl('label', 'namespace', 'shop', 'istio-injection=enabled');
+    const containers = [{ name: 'app', image: 'app' }];
+    const spec = { serviceAccountName: 'server', automountServiceAccountToken: false, containers };
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'injected' }, spec };
+    // The API server takes a moment to see the configuration.
+    const proxyOf = async (): Promise<unknown> => {
+      const made = await east.call('POST', '/api/v1/namespaces/shop/pods?dryRun=All', pod);
+      const { spec: parts } = made as unknown as Injected;
+      const all = [...(parts.initContainers ?? []), ...parts.containers];
+      return all.find(({ name }) => name === 'istio-proxy')?.env;
+    };
+    const cluster = { name: 'ISTIO_META_CLUSTER_ID', value: IDS.east };
+    await expect.poll(proxyOf).toEqual(expect.arrayContaining([cluster]));
+    // Nothing is missing that was asked for.
+    await east.kubectl('create', 'namespace', 'later');
+    await expect.poll(() => east.kubectl('get', 'configmaps', '-n', 'later')).toContain('istio-ca-root-cert');
+    const caller = { token: await tokenOf(east), cluster: IDS.east };
+    expect(await askFor(CDS, program, roots, caller, { texts: { CLUSTER_ID: IDS.east } })).toBeGreaterThan(0);
+    program.clock.skip(660_000);
+    expect(await clusters()).not.toContain('allow the account');
+  });
 });
+
+interface Configuration {
+  readonly webhooks: readonly { readonly clientConfig: { readonly caBundle?: string } }[];
+}
+
+interface Injected {
+  readonly spec: Readonly<
+    Record<'initContainers' | 'containers', readonly { readonly name: string; readonly env?: readonly object[] }[]>
+  >;
+}
 
 interface Certificates {
   readonly certificates: readonly { readonly cert_chain?: readonly { readonly subject_alt_names: object }[] }[];
