@@ -134,7 +134,7 @@ export class RootDistribution {
     const stop = (): void => end.abort();
     const until = AbortSignal.any([signal, term]);
     until.addEventListener('abort', stop, { once: true });
-    const running = [certificates.lead(end.signal), webhook?.run({ signal: end.signal })];
+    const running = [certificates.lead(end.signal), webhook?.run({ signal: end.signal }) ?? Promise.resolve()];
     const ended = Promise.all(running).then(() => until.removeEventListener('abort', stop));
     writer.writing = { end, ended };
   }
