@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { getHeapStatistics } from 'node:v8';
 import { kinds, kindsToRead } from '../src/api/kinds.ts';
+import { ClusterCredentials } from '../src/cluster-credentials.ts';
 import { systemClock } from '../src/clock.ts';
 import { startEngine } from '../src/engine/engine.ts';
 import { createProtos } from '../src/envoy/encode/proto.ts';
@@ -57,6 +58,7 @@ async function measure(clusters: number, services: number): Promise<void> {
     from: { kind: 'Files', directory },
     ownKinds: kindsToRead({ multiclusterServices: false }),
     rules: { allowInsecure: true },
+    credentials: new ClusterCredentials(engine, systemClock),
     ...{ heapBytes, clock: systemClock, random: Math.random, log, signal },
   });
   await remote.ready;

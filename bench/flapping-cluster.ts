@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
 import { kinds, kindsToRead } from '../src/api/kinds.ts';
 import type { KubernetesObject } from '../src/api/object.ts';
+import { ClusterCredentials } from '../src/cluster-credentials.ts';
 import { systemClock } from '../src/clock.ts';
 import { startEngine } from '../src/engine/engine.ts';
 import { createProtos } from '../src/envoy/encode/proto.ts';
@@ -90,6 +91,7 @@ async function measureAll(): Promise<void> {
     from: { kind: 'Files', directory },
     ownKinds: kindsToRead({ multiclusterServices: false }),
     rules: { allowInsecure: true },
+    credentials: new ClusterCredentials(engine, systemClock),
     heapBytes: getHeapStatistics().heap_size_limit,
     ...{ clock: systemClock, random: Math.random, log, signal },
   });

@@ -32,15 +32,15 @@ const SERVER = 'fairlead.istio-system.svc';
 const identity = 'spiffe://cluster.local/ns/ns-0/sa/client';
 
 const credentials = new Credentials({
-  trustDomain: () => 'cluster.local',
   names: [SERVER],
   clusterId: 'Kubernetes',
-  review: () =>
-    Promise.resolve({
-      kind: 'valid',
-      username: 'system:serviceaccount:ns-0:client',
-      groups: ['system:serviceaccounts'],
-    }),
+  aliases: {},
+  trustDomainOf: () => 'cluster.local',
+  own: {
+    cluster: 'Kubernetes',
+    review: () => Promise.resolve({ kind: 'valid', namespace: 'ns-0', serviceAccount: 'client' }),
+  },
+  others: { issuerOf: () => undefined },
   clock: systemClock,
   log: { warn: (message, fields) => console.warn(message, fields) },
   allow: () => Promise.resolve(),

@@ -157,6 +157,8 @@ export async function startServing(
       surroundings: { ...surroundings, clock, identity },
       roots: secure?.roots,
     });
+    secure?.accept(source.otherClusters.tokens);
+    webhooks?.accept(source.otherClusters);
     logProblems(engine.mesh, log, { about: hasNoStatus(config), locate: source.locate });
     const { health, monitoring } = await startOps({
       ...shared,

@@ -1,4 +1,3 @@
-import { parseObjectKey, sourceOfKey } from './api/object.ts';
 import type { Collection, Draft, Graph } from './cache/graph.ts';
 import type { Publication, World } from './ads/store/publication.ts';
 import type { ConnectedProxy } from './ads/types.ts';
@@ -25,7 +24,7 @@ import { declareGlobalServices, type GlobalServices } from './mesh/objects/globa
 import type { HeldEndpoints } from './mesh/objects/held-endpoints.ts';
 import type { ExportVerdict } from './mesh/objects/exports.ts';
 import { declareGateways } from './mesh/gateways/gateways.ts';
-import { type Inputs, ONE, declareInputs } from './mesh/inputs.ts';
+import { type Inputs, ONE, declareInputs, optionsOf } from './mesh/inputs.ts';
 import { declareGrpcServers } from './mesh/resources/grpc-servers.ts';
 import { declareInbounds } from './mesh/resources/inbounds.ts';
 import { declareWantedKeySets } from './mesh/findings/key-sets.ts';
@@ -61,6 +60,7 @@ import { declareServices } from './mesh/objects/services.ts';
 import { sharedClusters } from './mesh/objects/shared-endpoints.ts';
 import { declareSettings } from './mesh/settings.ts';
 import { declareSizeLimits } from './mesh/findings/size-limits.ts';
+import { type ClusterNamespaces, clusterNamespaces } from './mesh/objects/cluster-namespaces.ts';
 import { declareTrustDomains } from './mesh/objects/trust-domains.ts';
 import { declareWorkloads } from './mesh/objects/workloads.ts';
 import { declareRouteHosts } from './mesh/clients/route-hosts.ts';
@@ -90,8 +90,7 @@ export interface Mesh {
   readonly listenerConflicts: Collection<HasProblems>;
   /** Endpoints that are served although no slice lists them. Changes to them can be observed. */
   readonly heldEndpoints: HeldEndpoints;
-  /** Namespaces that exist and are not being deleted. */
-  namespaces(): readonly string[];
+  readonly namespaces: ClusterNamespaces;
   /** Names (`namespace/name`) of the other Pods of the release of this one that are ready. */
   replicasOf(pod: string): readonly string[];
   /** Whether there is such a Pod, with an address, and it has not ended. */
@@ -110,10 +109,10 @@ export interface Mesh {
   readonly global: GlobalServices;
   /** Calls back with the keys of those that have come, gone or changed. */
   onGlobal(changed: (keys: Readonly<Record<keyof GlobalServices, readonly string[]>>) => void): void;
-  /** Calls back when namespaces have come, gone or changed. */
-  onNamespaces(changed: (names: readonly string[]) => void): void;
   /** Of the mesh config; `cluster.local` before the first commit. */
   trustDomain(): string;
+  /** The same of the accounts of a cluster; undefined: it is not served. */
+  trustDomainOf(cluster: string): string | undefined;
   /** By network. */
   readonly networkGateways: Collection<NetworkGateways>;
   /** Calls back with every name of a gateway that is to be looked up from now on, or no longer. */
@@ -232,6 +231,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     declareTrustBundle(graph, inputs),
   ];
   const nameDemand = declareNameDemand(graph, deps);
+  const ownTrustDomain = (): string => settings.security.get(ONE)?.trustDomain ?? 'cluster.local';
   const names = declareNames(graph, nameDemand, deps);
   const listenerConflicts = declareListenerConflicts(graph, deps);
   const problems = declareProblems(graph, [
@@ -311,7 +311,6 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       graph.observe((draft) => {
         for (const { key, after } of draft.changes(collection)) changed(key, after);
       }, name);
-  const isOwn = (key: string): boolean => sourceOfKey(key) === inputs.options.get(ONE)?.clusterId;
 
   return {
     graph,
@@ -321,10 +320,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     endpoints: endpoints.lists,
     listenerConflicts,
     heldEndpoints: endpoints.held,
-    namespaces: () =>
-      [...inputs.objects.Namespace.entries()].flatMap(([key, { metadata }]) =>
-        isOwn(key) && metadata.deletionTimestamp === undefined ? [metadata.name] : [],
-      ),
+    namespaces: clusterNamespaces(graph, inputs),
     replicasOf: (pod) => replicasOf(pod, workloads, inputs),
     isRunning: (pod) => workloads.pods.get(pod) !== undefined,
     onAddressClaims(changed) {
@@ -345,15 +341,11 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
         if (services.length + slices.length > 0) changed({ services, slices });
       }, 'global services');
     },
-    onNamespaces(changed) {
-      graph.observe((draft) => {
-        const names = [...draft.changes(inputs.objects.Namespace)].flatMap(({ key }) =>
-          isOwn(key) ? [parseObjectKey(key).name] : [],
-        );
-        if (names.length > 0) changed(names);
-      }, 'namespaces');
+    trustDomain: ownTrustDomain,
+    trustDomainOf(cluster) {
+      if (cluster === optionsOf(graph.present, inputs).clusterId) return ownTrustDomain();
+      return inputs.remoteClusters.get(cluster) && trustDomains.of(graph.present, cluster);
     },
-    trustDomain: () => settings.security.get(ONE)?.trustDomain ?? 'cluster.local',
     networkGateways: networks.gateways,
     onWantedGatewayHosts: (changed) =>
       onEach(networks.wantedHosts, 'wanted hosts of gateways')((host, wanted) => changed(host, wanted !== undefined)),

@@ -6,9 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { getHeapStatistics } from 'node:v8';
 import { allocateAll } from './engine/address-allocator.ts';
 import type { AllocatedAddress } from './model/address-claim.ts';
-import { AccessReviews, type AccessReviewsOptions } from './credentials/access-reviews.ts';
-import { entriesOfConfigMap, entriesOfSecret } from './credentials/entries.ts';
-import { type Entries, credentialEntries } from './credentials/read-credential.ts';
+import { ClusterCredentials } from './cluster-credentials.ts';
 import { watchDirectory } from './directory/watch.ts';
 import type { Engine } from './engine/engine.ts';
 import { heldReport, onHeld } from './engine/held-endpoints.ts';
@@ -21,18 +19,17 @@ import { readKubeConfig } from './kube/kube-config.ts';
 import { exportToClusterMesh } from './other-clusters/cluster-mesh-export.ts';
 import type { ExportReport } from './debug/cluster-report.ts';
 import { LeaderElector } from './kube/lease.ts';
-import { NamedObjects } from './kube/named-objects.ts';
 import { keepGenerations } from './cluster-generations.ts';
 import { keepStatuses } from './cluster-statuses.ts';
 import { FairleadOperator } from './kube/operator.ts';
 import { Outages } from './kube/outages.ts';
 import type { KubeconfigPlace } from './other-clusters/remote-clusters.ts';
 import { type OtherClusters, followOtherClusters } from './other-clusters/other-clusters.ts';
+import { RootDistribution } from './other-clusters/root-distribution.ts';
 import { RootCertificates } from './kube/root-certificates.ts';
 import { replicaName } from './replica-name.ts';
 import { StatusWriter, type StatusWriterOptions } from './kube/status-writer.ts';
 import { warnOfUnreadKinds } from './kube/unread-kinds.ts';
-import { type CredentialObject, GRANTS, grantsIn, parseCredentialKey } from './model/credential.ts';
 import type { Logger } from './ops/logger.ts';
 import type { ApiServerFigures, MetricSources } from './ops/metric-sources.ts';
 import { reportLog } from './engine/problem-log.ts';
@@ -50,7 +47,10 @@ export interface ObjectSource {
   readonly figures?: () => ApiServerFigures;
   readonly status?: NonNullable<MetricSources['status']>;
   readonly leader?: () => boolean;
-  readonly otherClusters: Pick<OtherClusters, 'reports' | 'identitiesOf' | 'syncTimeouts' | 'events'>;
+  readonly otherClusters: Pick<
+    OtherClusters,
+    'reports' | 'identitiesOf' | 'syncTimeouts' | 'events' | 'tokens' | 'readNamespace'
+  >;
   readonly clusterMeshExport?: () => ExportReport;
   readonly locate?: (problem: Problem) => string | undefined;
   readonly files?: NonNullable<MetricSources['files']>;
@@ -118,12 +118,19 @@ async function directorySource(
 ): Promise<ObjectSource> {
   const { clock = systemClock } = surroundings;
   const report = reportLog(log);
-  const { credentials, mesh } = engine;
-  mesh.onWantedCredentials((key) => {
-    if (!credentials.has(key)) credentials.found(key, undefined);
+  const credentials = new ClusterCredentials(engine, clock);
+  credentials.read({
+    cluster: undefined,
+    named: {
+      want: (key) => {
+        if (!engine.credentials.has(key)) engine.credentials.found(key, undefined);
+      },
+      unwant: () => undefined,
+    },
+    // Whoever writes the files decides which proxies there are.
+    review: () => Promise.resolve(true),
+    signal,
   });
-  // Whoever writes the files decides which proxies there are.
-  followAccess(engine, () => Promise.resolve(true), clock, signal);
   allocateForFiles(engine);
   const directory = await watchDirectory({
     paths,
@@ -133,7 +140,7 @@ async function directorySource(
     signal,
   });
   const others = followOtherClusters(config, engine, kubeconfigFiles(config), {
-    ...{ log, clock, signal },
+    ...{ credentials, log, clock, signal },
     heapBytes: heapOf(surroundings),
   });
   return {
@@ -175,6 +182,7 @@ function clusterSource(
   { config, engine, validate, log, surroundings, roots, signal }: ObjectSourceOptions,
 ): ObjectSource {
   const { clock = systemClock, identity = replicaName(), podUid = process.env['POD_UID'] } = surroundings;
+  const { clusterId, rootNamespace } = config.mesh;
   const outages = new Outages({ log, clock, signal });
   const shared = { api: client, clock, random: Math.random, log, outages };
   const operator = new FairleadOperator({
@@ -185,7 +193,7 @@ function clusterSource(
     clock,
     outages,
     hold: () => engine.committer.hold(),
-    rootNamespace: config.mesh.rootNamespace,
+    rootNamespace,
     kinds: kindsToRead(config.mesh),
     observed: (kind, namespace, name) => statuses.observed(kind, namespace, name),
   });
@@ -197,7 +205,7 @@ function clusterSource(
     onWritten: (status, before) => events.written(status, before),
   });
   const events = new EventRecorder({ ...shared, identity, signal });
-  const { mesh, credentials } = engine;
+  const { mesh } = engine;
   onHeld(mesh, (service) => {
     log.warn('Endpoints are held: they are missing from a list, and their Pods are ready', {
       service: `${service.namespace}/${service.name}`,
@@ -205,44 +213,39 @@ function clusterSource(
     });
     if (config.statusWrites) events.report(heldReport(service));
   });
-  const named = new NamedObjects({
-    ...shared,
-    entries: credentialEntries,
-    annotation: GRANTS,
-    sink: {
-      found: (key, content) =>
-        credentials.found(key, content && entriesOf(parseCredentialKey(key), content), grantsIn(content?.annotations)),
-      failed: (key, { code }) => {
-        if (code === 403)
-          credentials.failed(
-            key,
-            'cannot be read: allow the control plane to list and watch it (credentials.namespaces in the chart)',
-          );
-      },
-      refused: (key) =>
-        credentials.failed(key, 'is not read: the namespaces of the objects that name it name too many; name fewer'),
-    },
-    signal,
+  const credentials = new ClusterCredentials(engine, clock);
+  credentials.join({
+    ...{ ...shared, signal },
+    review: (account) => maySeeSecrets(client, account, signal),
+    toGrant: 'allow the control plane to list and watch it (credentials.namespaces in the chart)',
   });
-  mesh.onWantedCredentials((key, object) => {
-    if (object !== undefined) return named.want(key, object);
-    named.unwant(key);
-    credentials.forget(key);
-  });
-  followAccess(engine, (account) => maySeeSecrets(client, account, signal), clock, signal);
   const rootCertificates =
     roots &&
     new RootCertificates({
       ...shared,
       roots: () => roots.pem,
-      rotation: { namespace: config.mesh.rootNamespace, text: () => roots.rotation },
-      namespaces: () => mesh.namespaces().filter((name) => !engine.objects.leavesOut(name)),
+      rotation: { namespace: rootNamespace, text: () => roots.rotation },
+      namespaces: () => mesh.namespaces.of(clusterId).filter((name) => !engine.objects.leavesOut(name)),
+      isWanted: (name) => mesh.namespaces.get(clusterId, name) !== undefined && !engine.objects.leavesOut(name),
     });
-  mesh.onNamespaces((names) => rootCertificates?.changed(names));
-  engine.onSelection((names) => rootCertificates?.changed(names));
+  const injectionWebhook = config.webhooks?.configurations.injection;
+  const distribution =
+    roots &&
+    new RootDistribution({
+      ...{ clusterId, rootNamespace, namespaces: mesh.namespaces },
+      roots: () => roots.pem,
+      ...(injectionWebhook !== undefined && { injectionWebhook }),
+    });
+  const namespacesChanged = (cluster: string, names: readonly string[]): void => {
+    if (cluster === clusterId) rootCertificates?.changed(names);
+    else distribution?.changed(cluster, names);
+  };
+  mesh.namespaces.onChange(namespacesChanged);
+  engine.onSelection(namespacesChanged);
   const configurations = roots === undefined ? [] : webhookConfigurations(config, shared, roots);
   roots?.onChange(() => {
     rootCertificates?.changed();
+    distribution?.changedAll();
     for (const configuration of configurations) configuration.changed();
   });
   if (config.statusWrites) roots?.countMissingBy((pem) => rootCertificates?.missing(pem));
@@ -269,6 +272,7 @@ function clusterSource(
           generations.lead(term, revision);
           if (revision !== '') return;
           void rootCertificates?.lead(term);
+          distribution?.lead(term);
           exported?.lead(term);
         },
       }),
@@ -278,7 +282,7 @@ function clusterSource(
     engine,
     writer,
     pod: podWith(identity, podUid),
-    clusterId: config.mesh.clusterId,
+    clusterId,
     latest,
     signal,
   });
@@ -286,7 +290,7 @@ function clusterSource(
     ...shared,
     engine,
     validate,
-    clusterId: config.mesh.clusterId,
+    clusterId,
     latest,
     signal,
   });
@@ -296,7 +300,7 @@ function clusterSource(
   };
   const kubeconfigs = kubeconfigFiles(config) ?? { kind: 'Secrets', api: client, outages, report };
   const others = followOtherClusters(config, engine, kubeconfigs, {
-    ...{ log, clock, signal },
+    ...{ credentials, log, clock, signal, ...(distribution && { distribution }) },
     heapBytes: heapOf(surroundings),
   });
   let isRead = false;
@@ -341,26 +345,6 @@ function clusterSource(
       webhookConfigurations: () => configurations.map(({ name, isRight }) => [name, isRight] as const),
     }),
   };
-}
-
-function entriesOf({ kind }: CredentialObject, content: { readonly data: unknown }): Entries {
-  return kind === 'Secret' ? entriesOfSecret(content) : entriesOfConfigMap(content);
-}
-
-/** Keeps in the graph who may have Secrets. */
-function followAccess(
-  { mesh, committer }: Engine,
-  review: AccessReviewsOptions['review'],
-  clock: Clock,
-  signal: AbortSignal,
-): void {
-  const write: AccessReviewsOptions['write'] = (account, answer) =>
-    committer.write(mesh.inputs.secretAccess.write(account, answer));
-  const reviews = new AccessReviews({ review, write, clock, random: Math.random, signal });
-  mesh.onWantedSecretAccess((account, isWanted) => {
-    if (isWanted) reviews.want(account);
-    else reviews.unwant(account);
-  });
 }
 
 function podWith(identity: string, uid: string | undefined) {

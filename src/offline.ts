@@ -118,7 +118,7 @@ function unusable({ reports, locate }: LoadedDirectory): ReadonlySet<string> {
 export async function translateFiles(request: TranslateRequest): Promise<Translation> {
   const stream = 'translate';
   const connected = ({ inputs }: Mesh): Write[] => [
-    inputs.proxies.write(stream, withIdentity({ stream, ...request.proxy })),
+    inputs.proxies.write(stream, withIdentity({ stream, ...request.proxy }, request.mesh)),
   ];
   const trace = request.explain === true ? new Trace() : undefined;
   const { loaded, mesh, store, protos } = buildOnce(await load(request.paths), request.mesh, connected, trace);
@@ -135,11 +135,11 @@ export async function translateFiles(request: TranslateRequest): Promise<Transla
 }
 
 /** As if the proxy had proven what its node says. */
-function withIdentity(proxy: ConnectedProxy): ConnectedProxy {
+function withIdentity(proxy: ConnectedProxy, { clusterId: cluster }: MeshSettings): ConnectedProxy {
   const { NAMESPACE: namespace, SERVICE_ACCOUNT: account } = proxy.metadata;
   if (typeof namespace !== 'string' || namespace === '') return proxy;
   const serviceAccount = typeof account === 'string' && account !== '' ? account : 'default';
-  return { ...proxy, identity: { trustDomain: '', namespace, serviceAccount } };
+  return { ...proxy, identity: { trustDomain: '', namespace, serviceAccount, cluster } };
 }
 
 /** Why the proxy gets nothing. */

@@ -12,6 +12,7 @@ import { mergeRoots } from './identity/roots.ts';
 import { ONE } from './mesh/inputs.ts';
 import { Refusals } from './secure/refusals.ts';
 import { Credentials } from './secure/credentials.ts';
+import type { TokenIssuers } from './secure/token-issuer.ts';
 import { reviewToken } from './kube/token-review.ts';
 import type { OpenSource, Roots } from './object-source.ts';
 import type { LogBudget } from './ops/log-budget.ts';
@@ -31,6 +32,8 @@ export interface SecureServing {
   onCertificate(presented: (certificate: PortCertificate) => void): void;
   /** Presents certificates from now on. */
   start(engine: Engine): void;
+  /** Accepts tokens of these clusters, too. */
+  accept(others: TokenIssuers): void;
 }
 
 /** @param identity name of this replica. */
@@ -45,12 +48,18 @@ export function secureServing(
 ): SecureServing {
   let engine: Engine | undefined;
   let authority: AuthorityKeeper | undefined;
+  let others: TokenIssuers | undefined;
   const trustDomain = (): string => engine?.trustDomain() ?? '';
   const credentials = new Credentials({
-    trustDomain,
-    names: secure.names,
     clusterId: mesh.clusterId,
-    review: source.kind === 'kubernetes' ? (token) => reviewToken(source.client, token, signal) : undefined,
+    aliases: mesh.clusterAliases,
+    trustDomainOf: (cluster) => engine?.trustDomainOf(cluster),
+    own:
+      source.kind === 'kubernetes'
+        ? { cluster: mesh.clusterId, review: (token) => reviewToken(source.client, token, signal) }
+        : undefined,
+    others: { issuerOf: (cluster) => others?.issuerOf(cluster) },
+    names: secure.names,
     clock,
     log,
     allow: (expires) => authority!.allow(expires),
@@ -98,6 +107,7 @@ export function secureServing(
       refused: (reason, address) => refusals.add(reason, address),
     },
     onCertificate: (listener) => (presented = listener),
+    accept: (issuers) => (others = issuers),
     start(started) {
       engine = started;
       const {

@@ -12,7 +12,9 @@ import { loadInjection } from './injection/configuration.ts';
 import { createInjector } from './injection/injector.ts';
 import type { KubeClient } from './kube/client.ts';
 import { FreshNamespaces } from './kube/fresh-namespaces.ts';
+import { ownValue } from './model/own-value.ts';
 import { createObjectCheck } from './object-check.ts';
+import type { OtherClusters } from './other-clusters/other-clusters.ts';
 import type { LogBudget } from './ops/log-budget.ts';
 import type { WebhookFigures } from './ops/metric-sources.ts';
 import type { AdmissionRequest } from './webhooks/admission-review.ts';
@@ -27,7 +29,12 @@ export interface WebhookServing extends Pick<WebhookServer, 'port' | 'present'> 
   readonly figures: () => WebhookFigures;
   /** Calls back with the milliseconds that each admission of a Pod took. */
   onInjected(measured: (ms: number) => void): void;
+  /** Reads namespaces of other clusters there. */
+  accept(others: OtherNamespaces): void;
 }
+
+/** See `FreshNamespaces`. */
+export type OtherNamespaces = Pick<OtherClusters, 'readNamespace'>;
 
 export interface WebhookServingOptions {
   readonly config: Config;
@@ -75,7 +82,8 @@ export async function startWebhooks(options: WebhookServingOptions): Promise<Web
     return { ...verdict, warnings: [...warnings, leftOutMessage(request.namespace, config.mesh.rootNamespace)] };
   };
 
-  const surroundings = injectionSurroundings(options, files);
+  let others: OtherNamespaces | undefined;
+  const surroundings = injectionSurroundings(options, files, () => others);
   const inject: Webhook = async (request, path) => {
     const began = clock.now();
     const { verdict, outcome } = await injectPod(request, path, surroundings);
@@ -104,6 +112,7 @@ export async function startWebhooks(options: WebhookServingOptions): Promise<Web
       ...(files !== undefined && { injections, templateProblems: files.problems.length }),
     }),
     onInjected: (observer) => (measured = observer),
+    accept: (accepted) => (others = accepted),
   };
 }
 
@@ -115,24 +124,31 @@ const load: LoadInjection = (files) => {
 function injectionSurroundings(
   { config, engine, client, clock, signal }: WebhookServingOptions,
   files: InjectionFiles | undefined,
+  others: () => OtherNamespaces | undefined,
 ): Parameters<typeof injectPod>[2] {
   const { inputs } = engine.mesh;
-  const { clusterId, rootNamespace } = config.mesh;
+  const { clusterId, clusterAliases, rootNamespace } = config.mesh;
   const fresh = new FreshNamespaces(client, clock, signal);
   const meshConfig = new ParsedMeshConfig();
+  // As for proxies: a name that is not known means nothing.
+  const remoteOf = (name = ''): string | undefined =>
+    inputs.remoteClusters.get(ownValue(clusterAliases, name) ?? name)?.id;
   return {
     injector: () => files?.injector,
-    meshConfig: () => {
+    meshConfig(cluster) {
       const map: ConfigMap | undefined = inputs.lastGood.get(objectKey(clusterId, rootNamespace, 'istio'));
-      return meshConfig.of(map?.data?.['mesh'] ?? '');
+      const config = meshConfig.of(map?.data?.['mesh'] ?? '');
+      const remote = remoteOf(cluster);
+      return remote === undefined ? config : { ...config, trustDomain: engine.trustDomainOf(remote) };
     },
     proxyConfigsOf: (pod) => engine.mesh.proxyConfigsOf(pod),
-    labelsOf(namespace) {
-      const known = inputs.objects.Namespace.get(objectKey(clusterId, '', namespace));
+    labelsOf(namespace, cluster) {
+      const known = inputs.objects.Namespace.get(objectKey(remoteOf(cluster) ?? clusterId, '', namespace));
       return known && (known.metadata.labels ?? {});
     },
-    async freshLabelsOf(namespace) {
-      const found = await fresh.read(namespace);
+    async freshLabelsOf(namespace, cluster) {
+      const remote = remoteOf(cluster);
+      const found = await (remote === undefined ? fresh.read(namespace) : others()?.readNamespace(remote, namespace));
       return found && labelsIn(found);
     },
   };

@@ -76,6 +76,8 @@ export interface PeerIdentity {
   readonly trustDomain: string;
   readonly namespace: string;
   readonly serviceAccount: string;
+  /** The id of the cluster that vouches for it: its account is one of this cluster. */
+  readonly cluster: string;
 }
 
 /** Why a proxy is not admitted, or a question not answered. */

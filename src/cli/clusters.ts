@@ -58,6 +58,7 @@ function objectsOf({ objects }: ClusterReport): string {
 
 function troublesOf({
   trouble,
+  missingRights = [],
   refusals = [],
   leftOut,
   clusterMesh,
@@ -65,6 +66,7 @@ function troublesOf({
 }: ClusterReport): readonly string[] {
   return [
     ...(trouble === undefined ? [] : [`${trouble.reason}, since ${trouble.since}`]),
+    ...missingRights,
     ...refusals,
     ...(clusterMesh?.lacks === undefined ? [] : [clusterMesh.lacks]),
     ...(leftOut === undefined || leftOut.namespaces === 0 ? [] : [printLeftOut(leftOut)]),

@@ -3,6 +3,7 @@ import type { SourceKindName } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import type { ObjectSink } from '../api/source.ts';
 import { FakeClock } from '../testing/fake-clock.ts';
+import type { RemoteSource } from './connection.ts';
 import { Clusters, type WantedCluster } from './clusters.ts';
 
 const kinds = ['Pod', 'Service'] as const;
@@ -42,6 +43,7 @@ class Source {
   readonly ready = Promise.withResolvers<void>();
   readonly ended = Promise.withResolvers<void>();
   trouble: { reason: string; since: Date } | undefined;
+  missingRights: readonly string[] | undefined;
 
   constructor(sink: ObjectSink, signal: AbortSignal) {
     this.sink = sink;
@@ -63,7 +65,7 @@ function lab() {
   const sources: (Source & { readonly id: string; readonly access: string })[] = [];
   const log: string[] = [];
   let holds = 0;
-  const clusters = new Clusters<string>({
+  const clusters = new Clusters<string, RemoteSource & { readonly access: string }>({
     start(id, access, sink, signal) {
       const source = Object.assign(new Source(sink, signal), { id, access });
       sources.push(source);
@@ -71,7 +73,12 @@ function lab() {
         ready: source.ready.promise,
         ended: source.ended.promise,
         trouble: () => source.trouble,
-        figures: () => ({ objects: { [access]: 1 }, stalenessSeconds: 0 }),
+        figures: () => ({
+          objects: { [access]: 1 },
+          stalenessSeconds: 0,
+          ...(source.missingRights && { missingRights: source.missingRights }),
+        }),
+        access,
       };
     },
     sinkOf(id) {
@@ -106,6 +113,35 @@ function lab() {
 }
 
 describe('a cluster that is wanted', () => {
+  test('is what readiness waits for, with the rights that its account lacks', async () => {
+    const { sources, want, clusters } = lab();
+    want({ east: 'a' });
+    sources[0]!.trouble = { reason: 'Pod: being read', since: new Date(0) };
+    sources[0]!.missingRights = ['proxies cannot ...: allow ...'];
+    expect(clusters.waitingFor()).toEqual(['cluster east (Pod: being read; proxies cannot ...: allow ...)']);
+    await sources[0]!.read('p');
+    expect(clusters.waitingFor()).toEqual([]);
+  });
+
+  test('is asked over the connection that serves it, and over none before', async () => {
+    const { sources, want, clusters } = lab();
+    const asked = () => {
+      const source = clusters.sourceOf('east');
+      return typeof source === 'object' ? source.access : source;
+    };
+    expect(asked()).toBe('unknown');
+    want({ east: 'a' });
+    expect(asked()).toBeUndefined();
+    await sources[0]!.read('p');
+    expect(asked()).toBe('a');
+    want({ east: 'b' });
+    expect(asked()).toBe('a');
+    await sources[1]!.read('p');
+    expect(asked()).toBe('b');
+    want({});
+    expect(asked()).toBe('unknown');
+  });
+
   test('is served once everything of it was read, and not before', async () => {
     const { clock, sinks, sources, want, phases, log, clusters } = lab();
     want({ east: 'a' });

@@ -13,9 +13,9 @@ export interface WantedCluster<Access> {
   readonly access?: Access;
 }
 
-export interface ClustersOptions<Access> {
+export interface ClustersOptions<Access, Source extends RemoteSource = RemoteSource> {
   /** See `StartSource`. */
-  readonly start: (id: string, access: Access, sink: ObjectSink, signal: AbortSignal) => RemoteSource;
+  readonly start: (id: string, access: Access, sink: ObjectSink, signal: AbortSignal) => Source;
   readonly sinkOf: (id: string) => ObjectSink;
   /** What the sink has of the cluster is, or is no longer, to be served. */
   readonly served: (id: string, isServed: boolean) => void;
@@ -43,14 +43,14 @@ export interface ClusterStatus {
   readonly figures?: SourceFigures;
 }
 
-interface Cluster<Access> {
+interface Cluster<Access, Source extends RemoteSource> {
   readonly id: string;
   readonly sink: ObjectSink;
   owner: string;
   /** What is served comes from it. */
-  current: Connection<Access> | undefined;
+  current: Connection<Access, Source> | undefined;
   /** Takes its place once everything was read. */
-  next: Connection<Access> | undefined;
+  next: Connection<Access, Source> | undefined;
   /** The first reading took too long. */
   isLate: boolean;
   since: Date;
@@ -68,14 +68,14 @@ const PATIENCE = 30_000;
  * - A source that is away keeps what was known.
  * - A cluster that nobody wants any more loses everything at once.
  */
-export class Clusters<Access> {
-  readonly #options: ClustersOptions<Access>;
-  readonly #clusters = new Map<string, Cluster<Access>>();
+export class Clusters<Access, Source extends RemoteSource = RemoteSource> {
+  readonly #options: ClustersOptions<Access, Source>;
+  readonly #clusters = new Map<string, Cluster<Access, Source>>();
   readonly #closing = new Map<Promise<void>, ClusterStatus>();
   #timeouts = 0;
   readonly #waiting: (() => void)[] = [];
 
-  constructor(options: ClustersOptions<Access>) {
+  constructor(options: ClustersOptions<Access, Source>) {
     this.#options = options;
   }
 
@@ -111,10 +111,17 @@ export class Clusters<Access> {
 
   /** What {@link ready} is waiting for, for people. */
   waitingFor(nameOf: (id: string) => string = (id) => id): readonly string[] {
-    return this.statuses().flatMap(({ id, phase, trouble }) => {
+    return this.statuses().flatMap(({ id, phase, trouble, figures }) => {
       if (phase !== 'connecting' && phase !== 'syncing') return [];
-      return [`cluster ${nameOf(id)}${trouble === undefined ? '' : ` (${trouble.reason})`}`];
+      const reasons = [...(trouble ? [trouble.reason] : []), ...(figures?.missingRights ?? [])];
+      return [`cluster ${nameOf(id)}${reasons.length === 0 ? '' : ` (${reasons.join('; ')})`}`];
     });
+  }
+
+  /** Where what is served of a cluster comes from. Undefined: nothing is served of it yet; `unknown`: nobody wants it. */
+  sourceOf(id: string): Source | 'unknown' | undefined {
+    const cluster = this.#clusters.get(id);
+    return cluster === undefined ? 'unknown' : cluster.current?.source;
   }
 
   /** In the order in which they were first wanted; then those that are being closed. */
@@ -148,7 +155,7 @@ export class Clusters<Access> {
     if (cluster.current !== undefined && isDeepStrictEqual(cluster.current.access, access)) return;
     if (cluster.current !== undefined) cluster.since = this.#options.clock.date();
     const { start, clock, random } = this.#options;
-    const next: Connection<Access> = new Connection({
+    const next: Connection<Access, Source> = new Connection({
       access,
       start: (sink, signal) => start(id, access, sink, signal),
       clock,
@@ -158,7 +165,7 @@ export class Clusters<Access> {
     cluster.next = next;
   }
 
-  #add(id: string, owner: string): Cluster<Access> {
+  #add(id: string, owner: string): Cluster<Access, Source> {
     const { clock, patience = PATIENCE } = this.#options;
     const cancelWait = clock.after(patience, () => {
       cluster.isLate = true;
@@ -166,7 +173,7 @@ export class Clusters<Access> {
       this.#timeouts++;
       this.#tellReady();
     });
-    const cluster: Cluster<Access> = {
+    const cluster: Cluster<Access, Source> = {
       id,
       sink: this.#options.sinkOf(id),
       owner,
@@ -180,7 +187,7 @@ export class Clusters<Access> {
     return cluster;
   }
 
-  #swap(cluster: Cluster<Access>, next: Connection<Access>, staged: StagedSink): void {
+  #swap(cluster: Cluster<Access, Source>, next: Connection<Access, Source>, staged: StagedSink): void {
     const release = this.#options.hold();
     try {
       staged.open(cluster.sink, this.#options.kinds);
@@ -196,7 +203,7 @@ export class Clusters<Access> {
     this.#tellReady();
   }
 
-  #remove(cluster: Cluster<Access>): void {
+  #remove(cluster: Cluster<Access, Source>): void {
     this.#clusters.delete(cluster.id);
     const wasServed = cluster.current !== undefined;
     this.#close(cluster);
@@ -210,20 +217,20 @@ export class Clusters<Access> {
     }
   }
 
-  #close(cluster: Cluster<Access>): void {
+  #close(cluster: Cluster<Access, Source>): void {
     cluster.cancelWait();
     for (const connection of [cluster.next, cluster.current])
       if (connection !== undefined) this.#leave(cluster, connection);
     cluster.next = cluster.current = undefined;
   }
 
-  #leave({ id, owner }: Cluster<Access>, connection: Connection<Access>): void {
+  #leave({ id, owner }: Cluster<Access, Source>, connection: Connection<Access, Source>): void {
     const closed = connection.close().finally(() => this.#closing.delete(closed));
     this.#closing.set(closed, { id, owner, phase: 'closing', since: this.#options.clock.date() });
   }
 }
 
-function statusOf<Access>(cluster: Cluster<Access>): ClusterStatus {
+function statusOf<Access, Source extends RemoteSource>(cluster: Cluster<Access, Source>): ClusterStatus {
   const { id, owner, since, current, next, isLate } = cluster;
   const trouble = (next ?? current)?.trouble();
   const figures = (current ?? next)?.figures();

@@ -30,14 +30,16 @@ export interface SourceFigures {
   readonly unreadable?: number;
   /** How much is kept of it, and how much may be, in bytes. */
   readonly memory?: { readonly used: number; readonly most: number };
+  /** What its account may not do, what is missing for it, and what to grant; for people. */
+  readonly missingRights?: readonly string[];
 }
 
 /** Never throws: a source that cannot start rejects `ready`. */
-export type StartSource = (sink: ObjectSink, signal: AbortSignal) => RemoteSource;
+export type StartSource<Source extends RemoteSource> = (sink: ObjectSink, signal: AbortSignal) => Source;
 
-export interface ConnectionOptions<Access> {
+export interface ConnectionOptions<Access, Source extends RemoteSource> {
   readonly access: Access;
-  readonly start: StartSource;
+  readonly start: StartSource<Source>;
   readonly clock: Clock;
   readonly random: () => number;
   /** Called once, when everything was read and is staged. If it throws, all is read again. */
@@ -49,16 +51,16 @@ const FIRST_DELAY = 1_000;
 const LONGEST_DELAY = 60_000;
 
 /** One way to reach a cluster: a source, started again until everything was read once, then kept. */
-export class Connection<Access> {
+export class Connection<Access, Source extends RemoteSource> {
   readonly access: Access;
-  readonly #options: ConnectionOptions<Access>;
+  readonly #options: ConnectionOptions<Access, Source>;
   readonly #ending = new AbortController();
   readonly #running: Promise<void>;
-  #source: RemoteSource | undefined;
+  #source: Source | undefined;
   #staged = new StagedSink();
   #failure: Trouble | undefined;
 
-  constructor(options: ConnectionOptions<Access>) {
+  constructor(options: ConnectionOptions<Access, Source>) {
     this.#options = options;
     this.access = options.access;
     this.#running = this.#run(this.#ending.signal);
@@ -67,6 +69,11 @@ export class Connection<Access> {
   /** Something was read. */
   get isHeard(): boolean {
     return this.#staged.heard;
+  }
+
+  /** Undefined between two starts. */
+  get source(): Source | undefined {
+    return this.#source;
   }
 
   figures(): SourceFigures | undefined {

@@ -1,19 +1,15 @@
 import type { Clock } from '../clock.ts';
+import { type Account, type AccountKey, parseAccountKey } from '../model/credential.ts';
 
 export interface AccessReviewsOptions {
   /** Whether a service account may read the Secrets of its namespace. Rejects if that cannot be found out now. */
   readonly review: (account: Account) => Promise<boolean>;
   /** Called when an answer changes; undefined: nobody needs it any more. */
-  readonly write: (account: string, answer: { readonly allowed: boolean } | undefined) => void;
+  readonly write: (account: AccountKey, answer: { readonly allowed: boolean } | undefined) => void;
   readonly clock: Clock;
   /** Uniform in [0, 1). */
   readonly random: () => number;
   readonly signal: AbortSignal;
-}
-
-export interface Account {
-  readonly namespace: string;
-  readonly name: string;
 }
 
 /** Milliseconds: rights that are granted or taken have an effect within a minute. */
@@ -23,7 +19,7 @@ const RETRY = 2_000;
 const AT_ONCE = 8;
 
 interface Entry {
-  readonly account: string;
+  readonly account: AccountKey;
   allowed: boolean | undefined;
   cancel: () => void;
 }
@@ -31,7 +27,7 @@ interface Entry {
 /** Which service accounts may have Secrets, kept up to date. While it cannot be found out, the last answer counts. */
 export class AccessReviews {
   readonly #options: AccessReviewsOptions;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<AccountKey, Entry>();
   readonly #line = new Set<Entry>();
   #running = 0;
 
@@ -42,19 +38,18 @@ export class AccessReviews {
     });
   }
 
-  /** @param account `namespace/name` */
-  want(account: string): void {
+  want(account: AccountKey): void {
     if (this.#options.signal.aborted || this.#entries.has(account)) return;
     const entry: Entry = { account, allowed: undefined, cancel: () => undefined };
     this.#entries.set(account, entry);
     this.#enqueue(entry);
   }
 
-  unwant(account: string): void {
+  unwant(account: AccountKey): void {
     if (this.#drop(account)) this.#options.write(account, undefined);
   }
 
-  #drop(account: string): boolean {
+  #drop(account: AccountKey): boolean {
     const entry = this.#entries.get(account);
     if (entry === undefined) return false;
     entry.cancel();
@@ -82,8 +77,7 @@ export class AccessReviews {
   /** Never rejects. */
   async #review(entry: Entry): Promise<void> {
     const { review, write, clock, random } = this.#options;
-    const [namespace = '', name = ''] = entry.account.split('/');
-    const allowed = await review({ namespace, name }).catch(() => undefined);
+    const allowed = await review(parseAccountKey(entry.account)).catch(() => undefined);
     // It was given up meanwhile.
     if (this.#entries.get(entry.account) !== entry) return;
     if (allowed !== undefined && allowed !== entry.allowed) {

@@ -28,6 +28,8 @@ export interface ClusterReport {
   readonly unreadable?: number;
   /** How much is kept of it, and how much may be. Bytes. */
   readonly memory?: { readonly used: number; readonly most: number };
+  /** What the account of its kubeconfig may not do besides reading, and what to grant. */
+  readonly missingRights?: readonly string[];
   /** What keeps it from being up to date, and what to do. */
   readonly trouble?: { readonly reason: string; readonly since: string };
   /** What of its Secret or file has no effect, with the field. */

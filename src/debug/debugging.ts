@@ -57,7 +57,7 @@ export function createDebugging(options: DebuggingOptions): Debugging {
       };
       const recorder = new Recorder({ mesh, touch, version, clock });
       const { protos, identity } = options;
-      const { rootNamespace } = settings;
+      const { rootNamespace, clusterId } = settings;
       const replica = identity.slice(identity.lastIndexOf('/') + 1);
       const pages: DebugSources = {
         ...pageSources(options, engine, source),
@@ -67,7 +67,7 @@ export function createDebugging(options: DebuggingOptions): Debugging {
       };
       const { proxies } = pages;
       const given = (stream: string) => engine.ads.given(stream);
-      sources = { protos, rootNamespace, replica, version, proxies, given, pages: debugPages(pages) };
+      sources = { protos, rootNamespace, clusterId, replica, version, proxies, given, pages: debugPages(pages) };
       return pages;
     },
   };

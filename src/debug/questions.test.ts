@@ -22,6 +22,7 @@ function* pieces(count: number, piece: string): Generator<string> {
 const sources: QuestionSources = {
   protos: createProtos(),
   rootNamespace: 'istio-system',
+  clusterId: 'Kubernetes',
   replica: 'one',
   version: '1.2.3',
   proxies: () => [],
@@ -47,9 +48,20 @@ test.each([
   ['10.0.0.1', 'shop', 'PERMISSION_DENIED'],
   ['127.0.0.1', 'shop', 'PERMISSION_DENIED'],
 ])('from %s with an identity in namespace %j: %j', async (address, namespace, code) => {
-  const identity = namespace && { trustDomain: 'cluster.local', namespace, serviceAccount: 'default' };
+  const cluster = 'Kubernetes';
+  const identity = namespace && { trustDomain: 'cluster.local', namespace, serviceAccount: 'default', cluster };
   const answer = await ask('small', { address, ...(identity && { identity }) });
   expect('code' in answer ? answer.code : undefined).toBe(code);
+});
+
+test('an account of another cluster may not ask, whatever its namespace is called there', async () => {
+  const identity = {
+    trustDomain: 'cluster.local',
+    namespace: 'istio-system',
+    serviceAccount: 'istiod',
+    cluster: 'east',
+  };
+  expect(await ask('small', { address: '127.0.0.1', identity })).toHaveProperty('code', 'PERMISSION_DENIED');
 });
 
 test('a page that is too large is refused, with a word on where it can be had', async () => {

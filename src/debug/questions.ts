@@ -22,8 +22,9 @@ const LARGEST = 32 * 1024 * 1024;
 
 export interface QuestionSources {
   readonly protos: Protos;
-  /** Service accounts in this namespace may ask. */
+  /** Service accounts in this namespace of this cluster may ask. */
   readonly rootNamespace: string;
+  readonly clusterId: string;
   /** Name of this replica, and the version that it runs. */
   readonly replica: string;
   readonly version: string;
@@ -38,8 +39,8 @@ export function debugQuestions(sources: () => QuestionSources): Questions {
   return {
     isOne: (typeUrl) => typeUrl === SYNCZ || typeUrl === CONFIG_DUMP || typeUrl === DEBUG,
     async answer(question, signal) {
-      const { rootNamespace, replica, version, protos, proxies, given, pages } = sources();
-      const denial = denialOf(question, rootNamespace);
+      const { replica, version, protos, proxies, given, pages } = sources();
+      const denial = denialOf(question, sources());
       if (denial !== undefined) return denial;
       const [name = '', ...others] = question.names;
       const identifier = { Component: 'istiod', ID: replica, Info: { version } };
@@ -61,10 +62,13 @@ export function debugQuestions(sources: () => QuestionSources): Questions {
 }
 
 /** As for the debug pages, or with the credential of a service account next to the control plane's own. */
-function denialOf({ identity, address }: Question, rootNamespace: string): Denial | undefined {
+function denialOf(
+  { identity, address }: Question,
+  { rootNamespace, clusterId }: Pick<QuestionSources, 'rootNamespace' | 'clusterId'>,
+): Denial | undefined {
   if (identity !== undefined) {
-    if (identity.namespace === rootNamespace) return undefined;
-    const message = `debug information is for service accounts in namespace ${rootNamespace}`;
+    if (identity.namespace === rootNamespace && identity.cluster === clusterId) return undefined;
+    const message = `debug information is for service accounts in namespace ${rootNamespace} of cluster ${clusterId}`;
     return { code: 'PERMISSION_DENIED', message };
   }
   if (isLoopback(address)) return undefined;

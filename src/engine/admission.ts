@@ -79,6 +79,7 @@ export class Admission {
 function claimProblem({ identity, metadata }: ConnectedProxy, view: ResolvedProxy): string | undefined {
   if (identity === undefined || 'error' in view) return undefined;
   const account = metadata['SERVICE_ACCOUNT'];
+  if (view.claimsOtherCluster) return 'the cluster of the node (CLUSTER_ID) is not the one of its credential';
   if (view.workload.namespace !== identity.namespace)
     return 'the namespace of the node is not the one of its credential';
   if (account !== undefined && account !== '' && account !== identity.serviceAccount)

@@ -69,8 +69,8 @@ export interface Engine {
   /** Where those of the own cluster go. */
   readonly objects: NamespaceFilter;
   readonly writer: Pick<ObjectWriter, 'touched' | 'deliveries'>;
-  /** Calls back when discovery selectors select namespaces of the own cluster from now on, or no longer. */
-  onSelection(observer: (namespaces: readonly string[]) => void): void;
+  /** Calls back when discovery selectors select namespaces of a cluster from now on, or no longer. */
+  onSelection(observer: (cluster: string, namespaces: readonly string[]) => void): void;
   /** Where objects of another cluster go. They are served in one mesh with ours while {@link serveCluster} says so. */
   clusterSink(id: string): NamespaceFilter;
   serveCluster(id: string, isServed: boolean): void;
@@ -85,6 +85,8 @@ export interface Engine {
   readonly servingSince: () => number | undefined;
   /** Of the mesh config. */
   readonly trustDomain: () => string;
+  /** The same of the accounts of a cluster; undefined: it is not served. */
+  readonly trustDomainOf: (cluster: string) => string | undefined;
   readonly admission: Pick<Admission, 'refusals' | 'denied'>;
   /** Calls back when everything that a change means for a proxy is on its way; milliseconds since the change came. */
   onConverged(observer: (ms: number) => void): void;
@@ -195,7 +197,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   let servingSince: number | undefined;
   let draining = false;
   const discovery = new Discovery();
-  let selection: ((namespaces: readonly string[]) => void) | undefined;
+  let selection: ((cluster: string, namespaces: readonly string[]) => void) | undefined;
   let converged: ((ms: number) => void) | undefined;
   const ads = await startAdsServer({
     ...(options.plaintext && { plaintext: options.plaintext }),
@@ -268,13 +270,17 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       discovery,
       sink: writer,
       own: { rootNamespace: options.mesh.rootNamespace, namespace: options.namespace },
-      changed: (namespaces) => selection?.(namespaces),
+      changed: (namespaces) => selection?.(options.mesh.clusterId, namespaces),
     }),
     writer,
     onSelection(observer) {
       selection = observer;
     },
-    clusterSink: (id) => new NamespaceFilter({ discovery, sink: writerOf(id) }),
+    clusterSink: (id) =>
+      new NamespaceFilter({
+        ...{ discovery, sink: writerOf(id) },
+        changed: (namespaces) => selection?.(id, namespaces),
+      }),
     serveCluster: (id, isServed) => committer.write(inputs.remoteClusters.write(id, isServed ? { id } : undefined)),
     credentials,
     ads,
@@ -284,6 +290,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     draining: () => draining,
     servingSince: () => servingSince,
     trustDomain: () => mesh.trustDomain(),
+    trustDomainOf: (cluster) => mesh.trustDomainOf(cluster),
     admission,
     onConverged(observer) {
       converged = observer;

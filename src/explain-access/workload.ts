@@ -25,7 +25,7 @@ export interface FoundWorkload {
 /** By its own name, by that of its workload (such as a Deployment), or by a Service that selects it. */
 export function findWorkload(
   { objects }: Pick<LoadedDirectory, 'objects'>,
-  { to: { namespace, name }, mesh: { gatewayScope } }: Pick<AccessQuestion, 'to' | 'mesh'>,
+  { to: { namespace, name }, mesh: { gatewayScope, clusterId } }: Pick<AccessQuestion, 'to' | 'mesh'>,
 ): FoundWorkload {
   const all = <T extends KubernetesObject>(kind: SourceKindName): readonly T[] =>
     ((objects.get(kind) ?? []) as readonly T[]).filter(({ metadata }) => (metadata.namespace ?? '') === namespace);
@@ -73,7 +73,7 @@ export function findWorkload(
   const ip = pod?.status?.podIP ?? entry?.spec.address;
   const metadata = { NAMESPACE: namespace, LABELS: labels, ...(isGrpc && { GENERATOR: 'grpc' }) };
   const proxy = proxyOf(isRouter ? 'router' : 'sidecar', found?.metadata.name ?? name, metadata, ip);
-  return { proxy: isRouter ? withPodOf(proxy, namespace, pod) : proxy, isRouter, ip, remarks };
+  return { proxy: isRouter ? withPodOf(proxy, namespace, pod, clusterId) : proxy, isRouter, ip, remarks };
 }
 
 function labelsOf({ spec, metadata }: WorkloadEntry): Labels {
@@ -120,12 +120,12 @@ function proxyOf(
 }
 
 /** What the agent of a router tells about its Pod, too: its account, and its part of the mesh config. */
-function withPodOf(proxy: ConnectedProxy, namespace: string, pod: Pod | undefined): ConnectedProxy {
+function withPodOf(proxy: ConnectedProxy, namespace: string, pod: Pod | undefined, cluster: string): ConnectedProxy {
   const annotation = readDocument(pod?.metadata.annotations?.['proxy.istio.io/config'] ?? '');
   const config = 'value' in annotation && isObject(annotation.value) ? { PROXY_CONFIG: annotation.value } : {};
   return {
     ...proxy,
     metadata: { ...proxy.metadata, ...config },
-    identity: { trustDomain: '', namespace, serviceAccount: pod?.spec?.serviceAccountName ?? 'default' },
+    identity: { trustDomain: '', namespace, serviceAccount: pod?.spec?.serviceAccountName ?? 'default', cluster },
   };
 }

@@ -1,6 +1,8 @@
 import { X509Certificate, generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
 import {
+  AttributeTypeAndValue,
+  AttributeValue,
   AuthorityKeyIdentifier,
   type Extension,
   ExtendedKeyUsage,
@@ -8,6 +10,7 @@ import {
   KeyIdentifier,
   KeyUsageFlags,
   Name,
+  RelativeDistinguishedName,
   id_ce_authorityKeyIdentifier,
   id_ce_extKeyUsage,
   id_kp_clientAuth,
@@ -30,6 +33,9 @@ export interface Unsigned {
   /** One sentence for the caller. */
   readonly problem: string;
 }
+
+/** organizationalUnitName. */
+const UNIT = '2.5.4.11';
 
 const HOUR = 60 * 60 * 1000;
 /** Of Istio: DEFAULT_WORKLOAD_CERT_TTL and MAX_WORKLOAD_CERT_TTL. */
@@ -66,12 +72,21 @@ export class Authority {
   /**
    * A certificate for this SPIFFE ID, which the caller has proven. A lifetime of 0 or less means 24 hours; over 90 days
    * is refused; one that ends after the signing certificates do is cut.
+   *
+   * @param unit the subject's organizational unit (OU); absent: there is no subject.
    */
-  sign(request: CertificateRequest, identity: string, ttlSeconds: number, now: Date): Promise<Signed | Unsigned> {
+  sign(
+    request: CertificateRequest,
+    identity: string,
+    ttlSeconds: number,
+    now: Date,
+    unit?: string,
+  ): Promise<Signed | Unsigned> {
     const lifetime = ttlSeconds > 0 ? ttlSeconds * 1000 : defaultLifetime;
     if (lifetime > longestLifetime)
       return Promise.resolve({ reason: 'Lifetime', problem: 'certificate lifetime must not be over 90 days' });
-    return this.issue(request.publicKey, [new GeneralName({ uniformResourceIdentifier: identity })], lifetime, now);
+    const names = [new GeneralName({ uniformResourceIdentifier: identity })];
+    return this.issue(request.publicKey, names, lifetime, now, unit === undefined ? new Name() : unitName(unit));
   }
 
   /** A P-256 key, and its certificate for a server with these DNS names. The lifetime is cut as in `sign`. */
@@ -95,6 +110,7 @@ export class Authority {
     names: readonly GeneralName[],
     lifetime: number,
     now: Date,
+    subject = new Name(),
   ): Promise<Signed | Unsigned> {
     const { expires, intermediates } = this.material;
     if (now >= expires)
@@ -102,7 +118,7 @@ export class Authority {
     const leaf = await certificate.writeCertificate(
       {
         issuer: this.issuer,
-        subject: new Name(),
+        subject,
         publicKey,
         now,
         notAfter: new Date(Math.min(now.getTime() + lifetime, expires.getTime())),
@@ -116,4 +132,9 @@ export class Authority {
     );
     return { chain: [leaf, ...intermediates, this.roots] };
   }
+}
+
+function unitName(unit: string): Name {
+  const value = new AttributeValue({ utf8String: unit });
+  return new Name([new RelativeDistinguishedName([new AttributeTypeAndValue({ type: UNIT, value })])]);
 }

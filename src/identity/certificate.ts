@@ -94,7 +94,7 @@ export function subjectKeyIdentifier(identifier: Buffer): Extension {
   return extension(id_ce_subjectKeyIdentifier, new SubjectKeyIdentifier(bufferOf(identifier)));
 }
 
-/** Critical: our leaves have no subject. RFC 5280, 4.2.1.6. */
+/** Critical: most of our leaves have no subject. RFC 5280, 4.2.1.6. */
 export function alternativeNames(names: readonly GeneralName[]): Extension {
   return extension(id_ce_subjectAltName, new SubjectAlternativeName([...names]), true);
 }

@@ -2,6 +2,7 @@ import { isObject, type Json } from '../api/json.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import type { Clock } from '../clock.ts';
 import type { ApiError } from './api-error.ts';
+import type { Budget } from './budget.ts';
 import type { KubeApi } from './client.ts';
 import { Informer } from './informer.ts';
 import type { Log } from './log.ts';
@@ -18,6 +19,9 @@ export interface NamedObjectsOptions {
   /** And only this annotation. */
   readonly annotation: string;
   readonly sink: NamedObjectSink;
+  /** See `InformerOptions`. */
+  readonly budget?: Budget;
+  readonly longestEvent?: number;
   readonly signal: AbortSignal;
 }
 
@@ -152,7 +156,7 @@ export class NamedObjects {
   }
 
   private trim(raw: Json): KubernetesObject {
-    const { name, namespace, uid, resourceVersion, annotations } = raw['metadata'] as Json;
+    const { name, namespace, uid, resourceVersion, annotations } = isObject(raw['metadata']) ? raw['metadata'] : {};
     const { annotation } = this.options;
     const text = isObject(annotations) ? annotations[annotation] : undefined;
     const data: Json = {};

@@ -23,6 +23,7 @@ function lead(namespaces: string[], roots = 'roots') {
     roots: () => state.roots,
     rotation: { namespace: 'root', text: () => state.rotation },
     namespaces: () => state.namespaces,
+    isWanted: (name) => state.namespaces.includes(name),
   });
   const ended = writer.lead(term.signal);
   onTestFinished(async () => {

@@ -2,7 +2,9 @@ import { isObject, type Json } from '../api/json.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { type Clock, sleep } from '../clock.ts';
 import { ApiError, errorOfTransport } from './api-error.ts';
+import type { Budget } from './budget.ts';
 import type { KubeApi } from './client.ts';
+import { FOREIGN_RESPONSE } from './cluster-reader.ts';
 import { Informer } from './informer.ts';
 import type { Log } from './log.ts';
 import type { Outages } from './outages.ts';
@@ -16,10 +18,14 @@ export interface RootCertificatesOptions {
   readonly outages: Outages;
   /** PEM; empty until there is an authority. */
   readonly roots: () => string;
-  /** What people should know about the roots: the annotation of the ConfigMap in this namespace. */
-  readonly rotation: { readonly namespace: string; readonly text: () => string };
-  /** Names of the namespaces that exist, and are not being deleted. */
+  /** What people should know about the roots: the annotation of the ConfigMap in this namespace; absent: none. */
+  readonly rotation?: { readonly namespace: string; readonly text: () => string };
+  /** Names of the namespaces that are to have them: these exist, and are not being deleted. */
   readonly namespaces: () => Iterable<string>;
+  /** Whether it is one of them. */
+  readonly isWanted: (namespace: string) => boolean;
+  /** Others run the API server: what it may make us keep is limited. */
+  readonly foreign?: { readonly budget: Budget };
 }
 
 const type = { group: '', version: 'v1', plural: 'configmaps' };
@@ -95,7 +101,7 @@ export class RootCertificates {
 
   /** Works until the signal fires; never rejects. */
   async lead(term: AbortSignal): Promise<void> {
-    const { api, clock, random, log, outages } = this.options;
+    const { api, clock, random, log, outages, foreign } = this.options;
     const informer = new Informer({
       name: NAME,
       type,
@@ -111,6 +117,7 @@ export class RootCertificates {
       random,
       log,
       outages,
+      ...(foreign && { budget: foreign.budget, longestEvent: FOREIGN_RESPONSE }),
     });
     const watching = informer.run({ signal: term });
     await Promise.race([informer.whenSynced, aborted(term)]);
@@ -153,11 +160,10 @@ export class RootCertificates {
   private async setRight(namespace: string, informer: Informer, term: AbortSignal): Promise<void> {
     const { api, roots } = this.options;
     const wanted = roots();
-    if (wanted === '' || LEFT_OUT.has(namespace) || !new Set(this.options.namespaces()).has(namespace))
-      return this.worked(namespace);
+    if (wanted === '' || LEFT_OUT.has(namespace) || !this.options.isWanted(namespace)) return this.worked(namespace);
     const current = informer.latest(namespace, NAME);
     const { rotation } = this.options;
-    const annotation = namespace === rotation.namespace ? rotation.text() : undefined;
+    const annotation = rotation !== undefined && namespace === rotation.namespace ? rotation.text() : undefined;
     if (current !== undefined && isRight(current, wanted, annotation)) return this.worked(namespace);
     const metadata = {
       labels: { [LABEL.name]: LABEL.value },
@@ -212,7 +218,7 @@ function aborted(signal: AbortSignal): Promise<void> {
 type RootMap = KubernetesObject & { readonly data?: Readonly<Record<string, unknown>> };
 
 function trim(raw: Json): RootMap {
-  const { name, namespace, resourceVersion, labels, annotations } = raw['metadata'] as Json;
+  const { name, namespace, resourceVersion, labels, annotations } = isObject(raw['metadata']) ? raw['metadata'] : {};
   const data = isObject(raw['data']) ? raw['data'] : {};
   const label = isObject(labels) ? labels[LABEL.name] : undefined;
   return {

@@ -2,15 +2,18 @@ import { isObject } from '../api/json.ts';
 import type { KubeApi } from './client.ts';
 import { collectionPath } from './paths.ts';
 
-/** What the API server says about the token of a service account. */
+/** What the API server says about a token: whose it is, if it is one of a service account. */
 export type ReviewedToken =
-  | { readonly kind: 'valid'; readonly username: string; readonly groups: readonly string[] }
+  | { readonly kind: 'valid'; readonly namespace: string; readonly serviceAccount: string }
   | { readonly kind: 'invalid' };
 
 /** Proxies' tokens are issued for this audience: that of Istio's agents. */
 const AUDIENCE = 'istio-ca';
 /** Milliseconds; an agent waits for the answer. */
 const PATIENCE = 10_000;
+
+/** Characters: longer ones are cut, and then not those of an account. */
+const LONGEST_USERNAME = 512;
 
 const type = { group: 'authentication.k8s.io', version: 'v1', plural: 'tokenreviews' };
 
@@ -29,7 +32,20 @@ export async function reviewToken(api: KubeApi, token: string, signal: AbortSign
   // A server that does not know audiences leaves them out of its answer.
   const audiences = texts(status['audiences']);
   if (status['authenticated'] !== true || !audiences.includes(AUDIENCE)) return { kind: 'invalid' };
-  return { kind: 'valid', username: String(user['username'] ?? ''), groups: texts(user['groups']) };
+  return accountOf(String(user['username'] ?? ''), texts(user['groups']));
+}
+
+/** Names as Kubernetes allows them: they become part of SPIFFE IDs, whoever runs the API server. */
+const USERNAME = new RegExp(
+  '^system:serviceaccount:' +
+    '(?<namespace>[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?):' +
+    '(?<serviceAccount>(?=.{1,253}$)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*)$',
+);
+
+function accountOf(username: string, groups: readonly string[]): ReviewedToken {
+  const { namespace = '', serviceAccount = '' } = USERNAME.exec(username.slice(0, LONGEST_USERNAME))?.groups ?? {};
+  if (namespace === '' || !groups.includes('system:serviceaccounts')) return { kind: 'invalid' };
+  return { kind: 'valid', namespace, serviceAccount };
 }
 
 function texts(value: unknown): readonly string[] {

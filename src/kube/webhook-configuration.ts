@@ -3,8 +3,10 @@ import type { KubernetesObject } from '../api/object.ts';
 import { type Clock, sleep } from '../clock.ts';
 import { ApiError, errorOfTransport } from './api-error.ts';
 import { Backoff } from '../backoff.ts';
+import type { Budget } from './budget.ts';
 import { correctBundles, failingClosed, failsClosed } from './ca-bundle.ts';
 import type { KubeApi } from './client.ts';
+import { FOREIGN_RESPONSE } from './cluster-reader.ts';
 import { Informer } from './informer.ts';
 import type { Log } from './log.ts';
 import type { Outages } from './outages.ts';
@@ -21,6 +23,8 @@ export interface WebhookConfigurationOptions {
   readonly name: string;
   /** PEM; empty until there is an authority. */
   readonly roots: () => string;
+  /** Others run the API server: what it may make us keep is limited. */
+  readonly foreign?: { readonly budget: Budget };
   /**
    * Rejects, with what the API server says, when one of the webhooks refuses an object that it must refuse. Present if
    * objects are to be refused while no replica can be reached, which begins once validation is seen to work.
@@ -87,7 +91,7 @@ export class WebhookConfiguration {
 
   /** Works until the signal fires; never rejects. */
   async run({ signal }: { readonly signal: AbortSignal }): Promise<void> {
-    const { api, clock, random, log, outages, name } = this.options;
+    const { api, clock, random, log, outages, name, foreign } = this.options;
     const take = (object: KubernetesObject | undefined): void => {
       this.current = object as Configuration | undefined;
       this.changed();
@@ -103,6 +107,7 @@ export class WebhookConfiguration {
       random,
       log,
       outages,
+      ...(foreign && { budget: foreign.budget, longestEvent: FOREIGN_RESPONSE }),
     });
     await Promise.all([informer.run({ signal }), this.work(signal)]);
   }
@@ -220,7 +225,7 @@ function minimum(a: number | undefined, b: number | undefined): number | undefin
 }
 
 function trim(raw: Json): KubernetesObject {
-  const { name, uid, resourceVersion } = raw['metadata'] as Json;
+  const { name, uid, resourceVersion } = isObject(raw['metadata']) ? raw['metadata'] : {};
   const webhooks = Array.isArray(raw['webhooks']) ? raw['webhooks'].filter(isObject) : [];
   return {
     apiVersion: '',

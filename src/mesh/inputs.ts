@@ -70,7 +70,7 @@ export interface Inputs {
   readonly formerPeersOfServers: Input<FormerObject>;
   /** Endpoints that were gone when the API server listed their objects again. By object and Service. */
   readonly lostEndpoints: Input<LostEndpoints>;
-  /** Whether a service account may have the Secrets of its namespace; by `namespace/name`. */
+  /** Whether a service account may have the Secrets of its namespace, in its cluster; by `AccountKey`. */
   readonly secretAccess: Input<{ readonly allowed: boolean }>;
   /** By kind, for objects with conditions: all of them are known up to this resourceVersion. Nothing follows from it. */
   readonly versions: Input<string>;

@@ -54,22 +54,53 @@ export function grants(
   return ['*', namespace, `${namespace}/${name}`].some((each) => grants.includes(each));
 }
 
-/** `Secret` or `ConfigMap`, then `/namespace/name`. */
+/** `Secret` or `ConfigMap`, then `/namespace/name`, and `@cluster` if it is in another cluster. */
 export type CredentialKey = string;
 
 export interface CredentialObject {
   readonly kind: 'Secret' | 'ConfigMap';
   readonly namespace: string;
   readonly name: string;
+  /** Where it is; absent: in the own cluster. */
+  readonly cluster?: string;
 }
 
-export function credentialKey({ kind, namespace, name }: CredentialObject): CredentialKey {
-  return `${kind}/${namespace}/${name}`;
+export function credentialKey({ kind, ...object }: CredentialObject): CredentialKey {
+  return `${kind}/${accountKey(object)}`;
 }
 
 export function parseCredentialKey(key: CredentialKey): CredentialObject {
-  const [kind = '', namespace = '', name = ''] = key.split('/');
-  return { kind: kind as CredentialObject['kind'], namespace, name };
+  const slash = key.indexOf('/');
+  return { kind: key.slice(0, slash) as CredentialObject['kind'], ...parseAccountKey(key.slice(slash + 1)) };
+}
+
+/** A service account. */
+export interface Account {
+  readonly namespace: string;
+  readonly name: string;
+  /** Where it is; absent: in the own cluster. */
+  readonly cluster?: string;
+}
+
+/** `namespace/name`, and `@cluster` if it is in another cluster. No name in Kubernetes has an `@`. */
+export type AccountKey = string;
+
+export function accountKey({ namespace, name, cluster }: Account): AccountKey {
+  return `${namespace}/${name}${cluster === undefined ? '' : `@${cluster}`}`;
+}
+
+export function parseAccountKey(key: AccountKey): Account {
+  const {
+    namespace = '',
+    name = '',
+    cluster,
+  } = /^(?<namespace>[^/]*)\/(?<name>[^@]*)(?:@(?<cluster>.*))?$/s.exec(key)?.groups ?? {};
+  return { namespace, name, ...(cluster !== undefined && { cluster }) };
+}
+
+/** For people: `shop/router in cluster east`. */
+export function printAccount({ namespace, name, cluster }: Account): string {
+  return `${namespace}/${name}${cluster === undefined ? '' : ` in cluster ${cluster}`}`;
 }
 
 /** Where the content of an SDS resource comes from. */

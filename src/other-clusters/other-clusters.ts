@@ -4,10 +4,13 @@ import type { Config } from '../config/config.ts';
 import type { PeerAddress } from '../debug/peer-address.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Log } from '../kube/log.ts';
+import type { TokenIssuers } from '../secure/token-issuer.ts';
 import { followClusterMesh } from './cluster-mesh.ts';
 import type { FollowedClusters } from './followed-clusters.ts';
 import type { KubeconfigEvents } from './kubeconfig-source.ts';
-import { type KubeconfigPlace, followRemoteClusters } from './remote-clusters.ts';
+import type { RemoteClusterOptions } from './remote-cluster.ts';
+import type { RootDistribution } from './root-distribution.ts';
+import { type KubeconfigPlace, type RemoteClusters, followRemoteClusters } from './remote-clusters.ts';
 
 /** All clusters that objects come from, except the own one. */
 export interface OtherClusters extends FollowedClusters {
@@ -15,6 +18,9 @@ export interface OtherClusters extends FollowedClusters {
   identitiesOf(address: string): readonly PeerAddress[];
   /** Changes of kubeconfigs. */
   events(): KubeconfigEvents;
+  /** Who reviews the tokens of clusters that kubeconfigs name. */
+  readonly tokens: TokenIssuers;
+  readonly readNamespace: RemoteClusters['readNamespace'];
 }
 
 /** @param from where kubeconfigs are; undefined: there are none. */
@@ -23,6 +29,9 @@ export function followOtherClusters(
   engine: Engine,
   from: KubeconfigPlace | undefined,
   surroundings: {
+    /** Absent: nothing is written there. */
+    readonly distribution?: RootDistribution;
+    readonly credentials: RemoteClusterOptions['credentials'];
     readonly heapBytes: number;
     readonly log: Log;
     readonly clock: Clock;
@@ -47,6 +56,8 @@ export function followOtherClusters(
     reports: () => both.flatMap((each) => each.reports()),
     identitiesOf: (address) => (meshed ? meshed.identitiesOf(address) : []),
     syncTimeouts: () => both.reduce((sum, each) => sum + each.syncTimeouts(), 0),
+    tokens: { issuerOf: (cluster) => remote?.tokens.issuerOf(cluster) },
+    readNamespace: (cluster, name) => remote?.readNamespace(cluster, name) ?? Promise.resolve(undefined),
     events: () => remote?.events() ?? { add: 0, update: 0, delete: 0 },
     async end() {
       await Promise.all(both.map((each) => each.end()));

@@ -1,4 +1,5 @@
 import { KubeConfig } from '@kubernetes/client-node';
+import type { Json } from '../api/json.ts';
 import type { Kind, KindName } from '../api/kinds.ts';
 import type { ObjectSink } from '../api/source.ts';
 import type { Clock } from '../clock.ts';
@@ -9,15 +10,24 @@ import { type Budget, OVER_BUDGET } from '../kube/budget.ts';
 import { KubeClient } from '../kube/client.ts';
 import { ClusterReader, FOREIGN_RESPONSE } from '../kube/cluster-reader.ts';
 import { PooledKubeConfig } from '../kube/credentials.ts';
+import { FreshNamespaces } from '../kube/fresh-namespaces.ts';
 import type { Log } from '../kube/log.ts';
 import { Outages } from '../kube/outages.ts';
 import { Pace } from '../kube/pace.ts';
 import { meshConfigName } from '../reconcilers/mesh-config/trust-domain.ts';
+import type { TokenIssuer } from '../secure/token-issuer.ts';
 import { version } from '../version.ts';
+import type { ClusterCredentials } from '../cluster-credentials.ts';
+import { RemoteAccount } from './remote-account.ts';
+import type { RootDistribution } from './root-distribution.ts';
 
 /** How fast responses are read in the long run, and at once: a first list is not slowed down. */
 const BYTES_PER_SECOND = 4 * 1024 * 1024;
 const BYTES_AT_ONCE = 128 * 1024 * 1024;
+/** The same of answers to single questions, and how long one may be. Bytes; each counts as 16 KiB at least. */
+const ANSWERS_PER_SECOND = 2 * 1024 * 1024;
+const ANSWERS_AT_ONCE = 32 * 1024 * 1024;
+const LARGEST_ANSWER = 256 * 1024;
 
 /** Nobody waits for them if the account may not read them. */
 const optionalKinds: ReadonlySet<KindName> = new Set(['ConfigMap', 'WorkloadEntry', 'ServiceExport', 'ServiceImport']);
@@ -43,43 +53,98 @@ export interface RemoteClusterOptions {
   readonly ownKinds: readonly Kind<KindName>[];
   /** For what is kept of it. */
   readonly budget: Budget;
+  /** Absent: this control plane signs nothing. */
+  readonly distribution?: RootDistribution;
+  /** What reads Secrets for proxies there. */
+  readonly credentials: Pick<ClusterCredentials, 'join' | 'isWantedOf'>;
+  /** Whether no discovery selector selects the namespace. */
+  readonly leavesOut: (namespace: string) => boolean;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
   readonly signal: AbortSignal;
 }
 
+/** Another Kubernetes. */
+export interface RemoteKubernetes extends RemoteSource {
+  /** What its API server says about tokens. */
+  readonly tokens: TokenIssuer;
+  readNamespace(name: string): Promise<Json | undefined>;
+}
+
 /** Reads another Kubernetes. */
-export function readRemoteCluster(id: string, options: RemoteClusterOptions): RemoteSource {
-  const { access, rootNamespace, revision, ownKinds, budget, clock, random, sink, signal } = options;
+export function readRemoteCluster(id: string, options: RemoteClusterOptions): RemoteKubernetes {
+  const { access, rootNamespace, revision, ownKinds, budget, distribution, credentials, clock, random, sink, signal } =
+    options;
   const log = logOf(options.log, id);
-  const api = new KubeClient({
-    config: new PooledKubeConfig(() => kubeConfigOf(access)),
-    userAgent: `fairlead/${version}`,
-    largest: FOREIGN_RESPONSE,
-    pace: new Pace({ rate: BYTES_PER_SECOND, burst: BYTES_AT_ONCE, clock }),
+  const config = new PooledKubeConfig(() => kubeConfigOf(access));
+  const shared = { config, userAgent: `fairlead/${version}` };
+  const pace = (rate: number, burst: number): Pace => new Pace({ rate, burst, clock });
+  const api = new KubeClient({ ...shared, largest: FOREIGN_RESPONSE, pace: pace(BYTES_PER_SECOND, BYTES_AT_ONCE) });
+  // Nobody waits for an answer because much is being read.
+  const asking = new KubeClient({
+    ...shared,
+    largest: LARGEST_ANSWER,
+    pace: pace(ANSWERS_PER_SECOND, ANSWERS_AT_ONCE),
   });
+  const writesRoots = (): boolean => distribution?.controls(id) === true;
+  const injectionWebhook = distribution?.injectionWebhook;
+  const reviewsAccess = (): boolean => credentials.isWantedOf(id);
+  const account = new RemoteAccount({
+    api: asking,
+    reviewsAccess,
+    writesRoots,
+    injectionWebhook,
+    clock,
+    random,
+    signal,
+  });
+  const fresh = new FreshNamespaces(asking, clock, signal);
+  const outages = new Outages({ log, clock, signal });
   const reader = new ClusterReader({
     ...{ api, sink, kinds: remoteKinds(ownKinds), optional: optionalKinds, rootNamespace, clock, random, log },
     meshConfig: meshConfigName(revision),
     foreign: { budget },
-    outages: new Outages({ log, clock, signal }),
+    outages,
   });
+  const ready = reader.whenReady();
+  /** What only a cluster that is served is asked, and told. */
+  const serve = async (): Promise<void> => {
+    await Promise.race([ready, aborted(signal)]);
+    if (signal.aborted) return;
+    const parts = { cluster: id, api, budget, clock, random, log, outages, signal };
+    credentials.join({
+      ...parts,
+      longestEvent: FOREIGN_RESPONSE,
+      review: (who) => account.maySeeSecrets(who),
+      toGrant: `allow the account of the kubeconfig to list and watch it in cluster ${id}`,
+    });
+    await distribution?.join({ ...parts, leavesOut: options.leavesOut });
+  };
   return {
-    ready: reader.whenReady(),
-    ended: reader.run({ signal }).finally(() => api.close()),
+    ready,
+    ended: Promise.all([reader.run({ signal }), account.run(), serve()]).then(() => api.close()),
+    readNamespace: (name) => fresh.read(name),
+    tokens: { cluster: id, review: (token) => account.review(token) },
     trouble: () => troubleIn(reader, clock),
     figures() {
       const stats = Object.entries(reader.stats());
+      const missingRights = account.missingRights();
       const unreadable = stats.reduce((sum, [, { malformed }]) => sum + malformed, 0);
       return {
         ...(unreadable > 0 && { unreadable }),
+        ...(missingRights.length > 0 && { missingRights }),
         memory: { used: budget.used, most: budget.most },
         objects: Object.fromEntries(stats.map(([kind, { objects }]) => [kind, objects])),
         stalenessSeconds: Math.max(0, ...stats.map(([, { stalenessSeconds }]) => stalenessSeconds)),
       };
     },
   };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
 /** The trouble of most kinds, and which these are; it began when the last of them was heard. */

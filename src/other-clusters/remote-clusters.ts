@@ -1,4 +1,5 @@
 import type { Kind, KindName } from '../api/kinds.ts';
+import type { Json } from '../api/json.ts';
 import type { Clock } from '../clock.ts';
 import { type ClusterStatus, Clusters } from '../clusters/clusters.ts';
 import type { ClusterAccess, KubeconfigRules } from '../clusters/kubeconfig.ts';
@@ -17,7 +18,9 @@ import type { Outages } from '../kube/outages.ts';
 import { followRemoteKubeconfigs } from './files.ts';
 import type { FollowedClusters } from './followed-clusters.ts';
 import type { KubeconfigEvents } from './kubeconfig-source.ts';
-import { readRemoteCluster, remoteKinds } from './remote-cluster.ts';
+import type { TokenIssuers } from '../secure/token-issuer.ts';
+import { type RemoteClusterOptions, type RemoteKubernetes, readRemoteCluster, remoteKinds } from './remote-cluster.ts';
+import type { RootDistribution } from './root-distribution.ts';
 import { followRemoteSecrets } from './secrets.ts';
 
 export interface RemoteClustersOptions {
@@ -30,6 +33,8 @@ export interface RemoteClustersOptions {
   /** What is read of the own cluster. */
   readonly ownKinds: readonly Kind<KindName>[];
   readonly rules: KubeconfigRules;
+  readonly distribution?: RootDistribution;
+  readonly credentials: RemoteClusterOptions['credentials'];
   /** How large the heap of this process may become. */
   readonly heapBytes: number;
   readonly clock: Clock;
@@ -52,6 +57,10 @@ export type KubeconfigPlace =
 export interface RemoteClusters extends FollowedClusters {
   /** Changes of what names clusters. */
   events(): KubeconfigEvents;
+  /** Who reviews their tokens. */
+  readonly tokens: TokenIssuers;
+  /** As it is now; undefined if it is not there, or its API server cannot say soon. Never rejects. */
+  readNamespace(cluster: string, name: string): Promise<Json | undefined>;
 }
 
 /**
@@ -67,9 +76,12 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
   const memory = new Budget({ most: heapBytes / SHARE_OF_ALL });
   const budget = (): Budget => new Budget({ most: heapBytes / SHARE_OF_ONE, within: memory });
   const sinks = new Map<string, ReturnType<Engine['clusterSink']>>();
-  const clusters = new Clusters<ClusterAccess>({
+  const clusters = new Clusters<ClusterAccess, RemoteKubernetes>({
     start: (id, access, sink, ending) =>
-      readRemoteCluster(id, { ...options, access, sink, budget: budget(), signal: ending }),
+      readRemoteCluster(id, {
+        ...{ ...options, access, sink, budget: budget(), signal: ending },
+        leavesOut: (namespace) => sinks.get(id)?.leavesOut(namespace) === true,
+      }),
     sinkOf(id) {
       const sink = engine.clusterSink(id);
       sinks.set(id, sink);
@@ -101,6 +113,16 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
     reports: () => reportsOf(clusters.statuses(), choice.refusals, (id) => sinks.get(id)?.leftOut()),
     syncTimeouts: () => clusters.syncTimeouts,
     events: () => source.events(),
+    async readNamespace(id, name) {
+      const from = clusters.sourceOf(id);
+      return from === 'unknown' ? undefined : from?.readNamespace(name);
+    },
+    tokens: {
+      issuerOf(id) {
+        const from = clusters.sourceOf(id);
+        return from === 'unknown' ? undefined : (from?.tokens ?? 'unread');
+      },
+    },
     async end() {
       await source.ended;
       await kubeconfigs.idle();
@@ -112,10 +134,10 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
 /** Which kubeconfigs are used. */
 class Choice {
   readonly #options: RemoteClustersOptions;
-  readonly #clusters: Clusters<ClusterAccess>;
+  readonly #clusters: Clusters<ClusterAccess, RemoteKubernetes>;
   #owned: OwnedClusters = { clusters: new Map(), refusals: [] };
 
-  constructor(options: RemoteClustersOptions, clusters: Clusters<ClusterAccess>) {
+  constructor(options: RemoteClustersOptions, clusters: Clusters<ClusterAccess, RemoteKubernetes>) {
     this.#options = options;
     this.#clusters = clusters;
   }

@@ -1,127 +1,110 @@
-import { createHash } from 'node:crypto';
 import type { Authenticate, Caller, Unauthenticated } from '../ads/transport/authentication.ts';
-import { Headcount } from '../ads/transport/headcount.ts';
+import type { ClientCertificate } from '../ads/transport/secure-port.ts';
 import type { PeerIdentity } from '../ads/types.ts';
 import { parseSpiffeId } from '../identity/spiffe.ts';
-import { TokenCache, type TokenReview } from './token-cache.ts';
+import { Reviews } from './reviews.ts';
+import type { TokenIssuer, TokenIssuers } from './token-issuer.ts';
 
 export interface AuthenticatorOptions {
-  readonly trustDomain: () => string;
-  /** Rejects if the API server cannot be asked; undefined: there is none, and tokens are worth nothing. */
-  readonly review: ((token: string) => Promise<TokenReview>) | undefined;
-  /** Whether tokens from a cluster of this name are for us; empty: the caller does not say. */
-  readonly isOurCluster: (name: string) => boolean;
+  /** Id of the cluster in which this runs. */
+  readonly clusterId: string;
+  /** Other names of clusters. */
+  readonly aliases: Readonly<Record<string, string>>;
+  /** Of the accounts of a cluster; undefined: it is not served, or not yet. */
+  readonly trustDomainOf: (cluster: string) => string | undefined;
+  /** Of tokens of the own cluster; undefined: there is no API server, and they are worth nothing. */
+  readonly own: TokenIssuer | undefined;
+  /** Of tokens of other clusters. */
+  readonly others: TokenIssuers;
   /** Milliseconds on a clock that never jumps. */
   readonly now: () => number;
   /** Wall clock, for the expiry of tokens. */
   readonly date: () => Date;
 }
 
-/** Reviews at a time, and how many more may wait; half of them for one address. */
-const [AT_ONCE, WAITING] = [20, 2_000];
+/** Answers that are kept of the own cluster, and of each other one: there may be a hundred of these. */
+const [MOST_OF_OWN, MOST_OF_OTHERS] = [20_000, 4_000];
 
 /**
- * Who a caller is: by its client certificate, or else by its token. Both name a service account. The trust domain of a
- * certificate must be the mesh's own; aliases do not count, as in Istio.
+ * Who a caller is: by its client certificate, or else by its token. Both name a service account and its cluster.
+ *
+ * A token counts for what the API server of one cluster says, of accounts of this cluster: that of the cluster which the
+ * caller names, whatever else would accept it. A certificate has the trust domain of its cluster; aliases do not count, as
+ * in Istio.
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticate {
-  const cache = new TokenCache({ now: options.now, date: options.date });
-  const reviews = new Reviews(options, cache);
+  const { clusterId, now, date } = options;
+  const known = new WeakMap<TokenIssuer, Reviews>();
+  const reviewsOf = (issuer: TokenIssuer): Reviews => {
+    const most = issuer.cluster === clusterId ? MOST_OF_OWN : MOST_OF_OTHERS;
+    const reviews = known.get(issuer) ?? new Reviews({ issuer, most, now, date });
+    known.set(issuer, reviews);
+    return reviews;
+  };
   return async (caller) => {
     const { certificate } = caller;
     switch (certificate.kind) {
       case 'valid':
-        return ofCertificate(certificate.names, options.trustDomain());
+        return ofCertificate(certificate, options);
       case 'invalid':
         return nobody('certificate', `the client certificate is not accepted (${certificate.problem})`);
       case 'none':
-        return ofToken(caller, options, reviews);
+        return ofToken(caller, options, reviewsOf);
     }
   };
 }
 
-function ofCertificate(names: readonly string[], trustDomain: string): PeerIdentity | Unauthenticated {
+/** The organizational unit in certificates of accounts in other clusters: see {@link clusterIn}. */
+export function unitOf(cluster: string, clusterId: string): string | undefined {
+  return cluster === clusterId ? undefined : cluster;
+}
+
+/** Without a unit, it is of the own cluster, or of another authority below the same root. */
+function clusterIn([unit, ...more]: readonly string[], clusterId: string): string | undefined {
+  return more.length === 0 ? (unit ?? clusterId) : undefined;
+}
+
+function ofCertificate(
+  { names, units }: Extract<ClientCertificate, { kind: 'valid' }>,
+  { clusterId, trustDomainOf }: AuthenticatorOptions,
+): PeerIdentity | Unauthenticated {
   const uris = names.filter((name) => name.startsWith('URI:'));
   const [uri = ''] = uris;
   const found = uris.length === 1 ? parseSpiffeId(uri.slice('URI:'.length)) : undefined;
   if (found === undefined) return nobody('certificate', 'the client certificate must name one SPIFFE identity');
+  const cluster = clusterIn(units, clusterId);
+  const trustDomain = cluster === undefined ? undefined : trustDomainOf(cluster);
+  if (cluster === undefined || trustDomain === undefined)
+    return nobody('cluster', 'the client certificate is of a cluster that is not known');
   if (found.trustDomain !== trustDomain)
     return nobody('trust_domain', 'the client certificate is of another trust domain');
-  return found;
+  return { ...found, cluster };
 }
 
 async function ofToken(
-  { address, token, cluster }: Caller,
-  { review, isOurCluster, trustDomain }: AuthenticatorOptions,
-  reviews: Reviews,
+  { address, token, cluster: name }: Caller,
+  { clusterId, aliases, own, others, trustDomainOf }: AuthenticatorOptions,
+  reviewsOf: (issuer: TokenIssuer) => Reviews,
 ): Promise<PeerIdentity | Unauthenticated> {
   if (token === undefined) return nobody('none', 'neither a client certificate nor a token was presented');
-  if (review === undefined) return nobody('token', 'tokens are not accepted here; present a client certificate');
-  if (!isOurCluster(cluster)) return nobody('cluster', 'the token is of a cluster that is not known');
-  const found = await reviews.of(token, address);
-  if (found === 'busy') return { code: 'UNAVAILABLE', reason: 'busy', message: 'too many tokens wait to be reviewed' };
+  const cluster = name === '' ? clusterId : Object.hasOwn(aliases, name) ? aliases[name]! : name;
+  const isOwn = cluster === clusterId;
+  const issuer = isOwn ? own : others.issuerOf(cluster);
+  if (issuer === undefined)
+    return isOwn
+      ? nobody('token', 'tokens are not accepted here; present a client certificate')
+      : nobody('cluster', 'the token is of a cluster that is not known');
+  const trustDomain = issuer === 'unread' ? undefined : trustDomainOf(cluster);
+  if (issuer === 'unread' || trustDomain === undefined)
+    return later('cluster', 'the cluster of the token has not been read yet');
+  const found = await reviewsOf(issuer).of(token, address);
+  if (found === 'busy') return later('busy', 'too many tokens wait to be reviewed');
   if (found === 'unavailable')
-    return { code: 'UNAVAILABLE', reason: 'api_server', message: 'the API server cannot review the token now' };
-  const account = found.kind === 'valid' ? accountOf(found) : undefined;
-  return account === undefined
-    ? nobody('token', 'the token is not accepted')
-    : { trustDomain: trustDomain(), ...account };
-}
-
-/** `system:serviceaccount:namespace:name` */
-function accountOf({ username, groups }: Extract<TokenReview, { kind: 'valid' }>) {
-  const [system, kind, namespace = '', serviceAccount = '', ...more] = username.split(':');
-  const isAccount = system === 'system' && kind === 'serviceaccount' && more.length === 0;
-  if (!isAccount || namespace === '' || serviceAccount === '' || !groups.includes('system:serviceaccounts'))
-    return undefined;
-  return { namespace, serviceAccount };
+    return later('api_server', `the API server${isOwn ? '' : ' of its cluster'} cannot review the token now`);
+  if (found.kind === 'invalid') return nobody('token', 'the token is not accepted');
+  const { namespace, serviceAccount } = found;
+  return { trustDomain, namespace, serviceAccount, cluster };
 }
 
 const nobody = (reason: string, message: string): Unauthenticated => ({ code: 'UNAUTHENTICATED', reason, message });
-
-/** Asks the API server about tokens, each once at a time. */
-class Reviews {
-  readonly #options: AuthenticatorOptions;
-  readonly #cache: TokenCache;
-  readonly #underWay = new Map<string, Promise<TokenReview | 'unavailable'>>();
-  readonly #line: (() => void)[] = [];
-  readonly #callers = new Headcount(AT_ONCE + WAITING);
-  #running = 0;
-
-  constructor(options: AuthenticatorOptions, cache: TokenCache) {
-    this.#options = options;
-    this.#cache = cache;
-  }
-
-  async of(token: string, address: string): Promise<TokenReview | 'busy' | 'unavailable'> {
-    // The tokens themselves are not kept.
-    const key = createHash('sha256').update(token).digest('base64');
-    const known = this.#cache.fresh(key);
-    if (known !== undefined) return known;
-    const running = this.#underWay.get(key);
-    if (running !== undefined) return running;
-    if (this.#callers.enter(address) !== undefined) return this.#cache.stale(key) ?? 'busy';
-    const review = this.#review(key, token).finally(() => {
-      this.#underWay.delete(key);
-      this.#callers.leave(address);
-    });
-    this.#underWay.set(key, review);
-    return review;
-  }
-
-  async #review(key: string, token: string): Promise<TokenReview | 'unavailable'> {
-    if (this.#running >= AT_ONCE) await new Promise<void>((resolve) => this.#line.push(resolve));
-    this.#running++;
-    try {
-      const found = await this.#options.review!(token);
-      this.#cache.add(key, found, token);
-      return found;
-    } catch {
-      // What was valid stays so until it expires.
-      return this.#cache.stale(key) ?? 'unavailable';
-    } finally {
-      this.#running--;
-      this.#line.shift()?.();
-    }
-  }
-}
+const later = (reason: string, message: string): Unauthenticated => ({ code: 'UNAVAILABLE', reason, message });

@@ -23,7 +23,8 @@ test.each([
   const [clock, stopping] = [new SetClock(), new AbortController()];
   const presented: X509Certificate[] = [];
   const credentials = new Credentials({
-    ...{ trustDomain: () => 'cluster.local', names: ['fairlead.mesh.svc'], clusterId: 'Kubernetes', review: undefined },
+    ...{ clusterId: 'Kubernetes', aliases: {}, own: undefined, others: { issuerOf: () => undefined } },
+    ...{ trustDomainOf: () => 'cluster.local', names: ['fairlead.mesh.svc'] },
     ...{ clock, signal: stopping.signal, allow: async () => undefined, log: { warn: () => undefined } },
     present: ({ certificate }) => void presented.push(new X509Certificate(certificate)),
   });
@@ -47,7 +48,8 @@ test('while the wall clock is beyond the end of the authority, that is logged on
   const problems: unknown[] = [];
   const looks: number[] = [];
   const credentials = new Credentials({
-    ...{ trustDomain: () => 'cluster.local', names: ['fairlead.mesh.svc'], clusterId: 'Kubernetes', review: undefined },
+    ...{ clusterId: 'Kubernetes', aliases: {}, own: undefined, others: { issuerOf: () => undefined } },
+    ...{ trustDomainOf: () => 'cluster.local', names: ['fairlead.mesh.svc'] },
     ...{ clock, signal: stopping.signal, allow: async () => undefined },
     log: { warn: (_, fields) => void problems.push(fields) },
     present: () => void looks.push(clock.now()),
@@ -67,26 +69,5 @@ test('while the wall clock is beyond the end of the authority, that is logged on
     await clock.advance(60_000);
     await expect.poll(() => looks.length).toBe(times + 1);
   }
-  stopping.abort();
-});
-
-test('a token is reviewed only if it is of this cluster, or its caller does not say of which', async () => {
-  const stopping = new AbortController();
-  let reviews = 0;
-  const review = async () => {
-    reviews++;
-    return { kind: 'valid', username: 'system:serviceaccount:shop:cart', groups: ['system:serviceaccounts'] } as const;
-  };
-  const { authenticate } = new Credentials({
-    ...{ trustDomain: () => 'cluster.local', names: [], clusterId: 'east', review, clock: new FakeClock() },
-    ...{ allow: async () => undefined, log: { warn: () => undefined }, present: () => undefined },
-    signal: stopping.signal,
-  });
-  const ask = (cluster: string) =>
-    authenticate({ address: '10.0.0.1', certificate: { kind: 'none' }, token: `of ${cluster}`, cluster });
-  const cart = { trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'cart' };
-  expect([await ask('east'), await ask('')]).toEqual([cart, cart]);
-  expect(await ask('west')).toMatchObject({ code: 'UNAUTHENTICATED', reason: 'cluster' });
-  expect(reviews).toBe(2);
   stopping.abort();
 });

@@ -5,20 +5,15 @@ import type { UnaryService } from '../ads/transport/server-options.ts';
 import type { Clock } from '../clock.ts';
 import { spiffeId } from '../identity/spiffe.ts';
 import { Authority } from '../identity/authority.ts';
-import { createAuthenticator } from './authenticator.ts';
-import type { TokenReview } from './token-cache.ts';
+import { type AuthenticatorOptions, createAuthenticator, unitOf } from './authenticator.ts';
 import { readRequest } from '../identity/certificate-request.ts';
 import { type Sign, certificateService } from './certificate-service.ts';
 import { mergeRoots } from '../identity/roots.ts';
 import type { SigningMaterial } from '../identity/signing-material.ts';
 
-export interface CredentialsOptions {
-  readonly trustDomain: () => string;
+export interface CredentialsOptions extends Omit<AuthenticatorOptions, 'now' | 'date'> {
   /** DNS names under which proxies reach the control plane. */
   readonly names: readonly string[];
-  readonly clusterId: string;
-  /** See `AuthenticatorOptions`. */
-  readonly review: ((token: string) => Promise<TokenReview>) | undefined;
   readonly clock: Clock;
   readonly log: { warn(message: string, fields: object): void };
   /** Settles when a certificate that expires then may be handed out. */
@@ -48,14 +43,8 @@ export class Credentials {
 
   constructor(options: CredentialsOptions) {
     this.#options = options;
-    const { clock, clusterId } = options;
-    this.authenticate = createAuthenticator({
-      trustDomain: options.trustDomain,
-      review: options.review,
-      isOurCluster: (name) => name === '' || name === clusterId,
-      now: () => clock.now(),
-      date: () => clock.date(),
-    });
+    const { clock } = options;
+    this.authenticate = createAuthenticator({ ...options, now: () => clock.now(), date: () => clock.date() });
     this.services = [certificateService((csr, identity, seconds) => this.#sign(csr, identity, seconds))];
     options.signal.addEventListener('abort', () => this.#cancel());
   }
@@ -106,13 +95,15 @@ export class Credentials {
     this.#said = problem;
   }
 
-  readonly #sign: Sign = async (csr, { trustDomain, namespace, serviceAccount }, seconds) => {
+  readonly #sign: Sign = async (csr, { trustDomain, namespace, serviceAccount, cluster }, seconds) => {
     const authority = this.#authority;
     if (authority === undefined) return { code: 'UNAVAILABLE', message: 'there is no authority yet; try again' };
     const identity = spiffeId(trustDomain, namespace, serviceAccount);
     const read = await readRequest(csr, identity);
     if ('problem' in read) return { code: 'INVALID_ARGUMENT', message: read.problem };
-    const signed = await authority.sign(read.request, identity, seconds, this.#options.clock.date());
+    const { clock, clusterId } = this.#options;
+    const unit = unitOf(cluster, clusterId);
+    const signed = await authority.sign(read.request, identity, seconds, clock.date(), unit);
     if ('chain' in signed) {
       try {
         await this.#options.allow(new X509Certificate(signed.chain[0]!).validToDate);

@@ -1,14 +1,22 @@
 import { isObject } from '../api/json.ts';
 
-/** What the API server says about a token. */
+/** What an API server says about a token: whose it is. */
 export type TokenReview =
-  | { readonly kind: 'valid'; readonly username: string; readonly groups: readonly string[] }
+  | { readonly kind: 'valid'; readonly namespace: string; readonly serviceAccount: string }
   | { readonly kind: 'invalid' };
 
 /** Milliseconds for which an answer is used without asking again. */
 const VALID_MS = 60_000;
 const INVALID_MS = 10_000;
-const MOST_ENTRIES = 20_000;
+
+export interface TokenCacheOptions {
+  /** Valid tokens that are kept, and as many others. */
+  readonly most: number;
+  /** Milliseconds on a clock that never jumps. */
+  readonly now: () => number;
+  /** Wall clock, for the expiry of tokens. */
+  readonly date: () => Date;
+}
 
 interface Entry {
   readonly review: TokenReview;
@@ -21,21 +29,19 @@ interface Entry {
 /** What is known about tokens, by hash. The oldest entries of a kind go first: bad tokens never displace good ones. */
 export class TokenCache {
   readonly #entries = { valid: new Map<string, Entry>(), invalid: new Map<string, Entry>() };
-  readonly #now: () => number;
-  readonly #date: () => Date;
+  readonly #options: TokenCacheOptions;
 
-  constructor({ now, date }: { readonly now: () => number; readonly date: () => Date }) {
-    this.#now = now;
-    this.#date = date;
+  constructor(options: TokenCacheOptions) {
+    this.#options = options;
   }
 
   add(key: string, review: TokenReview, token: string): void {
     for (const entries of Object.values(this.#entries)) entries.delete(key);
     const entries = this.#entries[review.kind];
     const freshFor = review.kind === 'valid' ? VALID_MS : INVALID_MS;
-    entries.set(key, { review, freshUntil: this.#now() + freshFor, expiresAt: expiryOf(token) });
+    entries.set(key, { review, freshUntil: this.#options.now() + freshFor, expiresAt: expiryOf(token) });
     for (const oldest of entries.keys()) {
-      if (entries.size <= MOST_ENTRIES) break;
+      if (entries.size <= this.#options.most) break;
       entries.delete(oldest);
     }
   }
@@ -43,7 +49,7 @@ export class TokenCache {
   /** An answer that need not be asked for again. */
   fresh(key: string): TokenReview | undefined {
     const entry = this.#entries.valid.get(key) ?? this.#entries.invalid.get(key);
-    return entry !== undefined && this.#now() < entry.freshUntil ? this.#unexpired(entry) : undefined;
+    return entry !== undefined && this.#options.now() < entry.freshUntil ? this.#unexpired(entry) : undefined;
   }
 
   /** A token that was valid, and has not expired. */
@@ -53,7 +59,7 @@ export class TokenCache {
   }
 
   #unexpired({ review, expiresAt }: Entry): TokenReview | undefined {
-    return review.kind === 'invalid' || this.#date().getTime() < expiresAt ? review : undefined;
+    return review.kind === 'invalid' || this.#options.date().getTime() < expiresAt ? review : undefined;
   }
 }
 

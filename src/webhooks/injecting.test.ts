@@ -51,6 +51,24 @@ describe('a Pod that is created', () => {
     ]);
   });
 
+  test('is of the cluster in the path: its namespace there, read there again if need be, and the mesh config for there', async () => {
+    const about: (readonly [string, string | undefined])[] = [];
+    const { asked, run } = setup({
+      meshConfig: (cluster) => ({ trustDomain: cluster ?? 'own' }),
+      labelsOf: (namespace, cluster) => (about.push([namespace, cluster]), {}),
+      freshLabelsOf(namespace, cluster) {
+        about.push([namespace, cluster]);
+        return Promise.resolve({ 'istio-injection': 'enabled' });
+      },
+    });
+    expect(await run({}, '/cluster/east')).toHaveProperty('outcome', 'injected');
+    expect(about).toEqual([
+      ['shop', 'east'],
+      ['shop', 'east'],
+    ]);
+    expect(asked.at(-1)?.meshConfig).toEqual({ trustDomain: 'east' });
+  });
+
   test('is refused with what the injector says', async () => {
     const { run } = setup({ labelsOf: () => ({ 'istio-injection': 'bad' }) });
     expect(await run()).toEqual({ verdict: { allowed: false, message: 'annotation x: write y' }, outcome: 'refused' });

@@ -10,13 +10,13 @@ type Labels = Readonly<Record<string, string>>;
 export interface InjectingOptions {
   /** The newest that is usable; undefined: there is none yet. */
   readonly injector: () => Injector | undefined;
-  /** The mesh config as users write it, parsed. */
-  readonly meshConfig: () => Json;
+  /** The mesh config as users write it, parsed, for Pods of a cluster; absent: of the own one. */
+  readonly meshConfig: (cluster?: string) => Json;
   readonly proxyConfigsOf: (pod: { readonly namespace: string; readonly labels: Labels }) => ProxyConfigsOfPod;
-  /** Of a namespace, as far as the watch has come; undefined: not known. */
-  readonly labelsOf: (namespace: string) => Labels | undefined;
+  /** Of a namespace in a cluster, as far as the watch has come; undefined: not known. */
+  readonly labelsOf: (namespace: string, cluster?: string) => Labels | undefined;
   /** Of the same from the API server; undefined if it cannot say now. */
-  readonly freshLabelsOf: (namespace: string) => Promise<Labels | undefined>;
+  readonly freshLabelsOf: (namespace: string, cluster?: string) => Promise<Labels | undefined>;
 }
 
 /** How an admission of a Pod ended, for metrics. */
@@ -42,18 +42,19 @@ export async function injectPod(
   if (injector === undefined)
     return refused('the control plane has no templates for injection; its log says why, and which file to correct.');
   const name = request.namespace === '' ? 'default' : request.namespace;
+  const { cluster } = read.parameters;
   const injectWith = (labels: Labels): InjectionResult =>
     injector.inject({
       pod,
       namespace: { name, labels },
-      meshConfig: options.meshConfig(),
+      meshConfig: options.meshConfig(cluster),
       proxyConfigsOf: (ofPod) => options.proxyConfigsOf({ namespace: name, labels: ofPod }),
       parameters: read.parameters,
     });
-  const known = options.labelsOf(name);
+  const known = options.labelsOf(name, cluster);
   let result = injectWith(known ?? {});
   if ('untouched' in result && result.unselected === true) {
-    const fresh = await options.freshLabelsOf(name);
+    const fresh = await options.freshLabelsOf(name, cluster);
     if (fresh === undefined)
       return refused(`the labels of namespace ${name} cannot be read from the API server now; try again.`);
     if (!sameLabels(known ?? {}, fresh)) result = injectWith(fresh);

@@ -5,6 +5,7 @@ import { XdsClient } from '../conformance/xds-client.ts';
 import { secureCall } from '../harness/secure-call.ts';
 import { CDS, SDS } from './proxy.ts';
 import type { Program } from './program.ts';
+import { kubeconfigFor, remoteSecret } from './remote-secret.ts';
 import { SERVER, secureCluster, startSecure, tokenOf } from './secure-cluster.ts';
 import { ACCESS_REVIEWS, type Cluster, SECRETS } from './sources.ts';
 
@@ -45,17 +46,19 @@ async function cluster(): Promise<Cluster> {
   return made;
 }
 
-/** A proxy of `namespace:account` that asks for these secrets; without an account, on the plaintext port. */
-function connect(program: Program, roots: string, account: string, type: 'router' | 'sidecar', ...names: string[]) {
+/** A proxy of `namespace:account`, or `namespace:account@cluster`, that asks for these secrets; without an account, on the plaintext port. */
+function connect(program: Program, roots: string, who: string, type: 'router' | 'sidecar', ...names: string[]) {
+  const [account = '', cluster = 'Kubernetes'] = who.split('@');
   const [namespace = ''] = account.split(':');
   const { ports } = program.serving;
   const client = account.includes(':')
-    ? new XdsClient(ports.secure!, true, undefined, secureCall(roots, { token: tokenOf(account) }, SERVER))
+    ? new XdsClient(ports.secure!, true, undefined, secureCall(roots, { token: tokenOf(account), cluster }, SERVER))
     : new XdsClient(ports.grpc!, true);
   onTestFinished(() => client.close());
   const node = {
     id: `${type}~10.0.0.1~a.${namespace}~${namespace}.svc.cluster.local`,
     labels: { of: namespace },
+    texts: { CLUSTER_ID: cluster },
   };
   client.send({ typeUrl: SDS, node, subscribe: names });
   return client;
@@ -122,6 +125,43 @@ test('routers get only the Secrets that Gateways name, in their own namespace, a
       ...leftOut('Service account shop/default must be allowed to list Secrets in namespace shop'),
     ].sort(),
   );
+});
+
+test('routers of another cluster get the Secrets that are there, if they may there, and none of ours', async () => {
+  const [own, east] = await Promise.all([cluster(), cluster()]);
+  await own.apply(gateway('shop', 'a', 'ours'), secretOf('shop', 'a'), secretOf('shop', 'ours'));
+  const theirs = secretOf('shop', 'a');
+  await east.apply(theirs, secretOf('shop', 'unnamed'));
+  own.server.cluster.apply(SECRETS, remoteSecret({ east: kubeconfigFor(east.server.url) }));
+  const { program, roots } = await startSecure(own, {}, { insecureRemoteClusters: 'allow' });
+  const all = ['kubernetes://a', 'kubernetes://ours', 'kubernetes://unnamed'];
+  const a = 'kubernetes://a';
+  const certificateIn = (secret: KubernetesObject): string => {
+    const { data } = secret as unknown as { readonly data: Readonly<Record<string, string>> };
+    return Buffer.from(data['tls.crt']!, 'base64').toString();
+  };
+  const watching = connect(program, roots, 'shop:router@east', 'router', a);
+  const bytesOf = async (): Promise<string> => Buffer.from(await watching.nextWith(SDS, a)).toString();
+  expect(await bytesOf()).toContain(certificateIn(theirs));
+  await expect.poll(() => given(program, roots, 'shop:router@east', 'router', ...all)).toEqual([a]);
+  expect(await given(program, roots, 'shop:default@east', 'router', ...all)).toEqual([]);
+  await expect
+    .poll(() => program.reported('Gateway/shop/public'))
+    .toEqual(
+      expect.arrayContaining([
+        expect.stringContaining('Secret shop/ours in cluster east does not exist'),
+        expect.stringContaining('Service account shop/default in cluster east must be allowed to list Secrets'),
+      ]),
+    );
+  const reads = ({ server }: Cluster) => server.cluster.requests.filter(({ path }) => path.includes('/shop/secrets'));
+  expect([reads(own), reads(east).length > 0]).toEqual([[], true]);
+  await expect.poll(() => given(program, roots, 'shop:router', 'router', ...all)).toEqual([a, 'kubernetes://ours']);
+  // Whoever has another account for the cluster goes on reading there.
+  own.server.cluster.apply(SECRETS, remoteSecret({ east: kubeconfigFor(east.server.url, { token: 'other' }) }));
+  await expect.poll(() => reads(east).filter(({ query: { watch } }) => watch !== undefined).length).toBeGreaterThan(3);
+  const renewed = secretOf('shop', 'a');
+  await east.apply(renewed);
+  await expect.poll(bytesOf).toContain(certificateIn(renewed));
 });
 
 test.each(['on', 'off'])(

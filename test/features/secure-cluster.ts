@@ -1,3 +1,7 @@
+import { status as Status } from '@grpc/grpc-js';
+import { onTestFinished } from 'vitest';
+import { type Node, XdsClient } from '../conformance/xds-client.ts';
+import { type Caller, secureCall } from '../harness/secure-call.ts';
 import { Program, type ProgramOptions } from './program.ts';
 import { Cluster, SECRETS, TOKEN_REVIEWS } from './sources.ts';
 
@@ -50,4 +54,21 @@ export async function startSecure(
   await program.logged('Ready');
   await program.logged('Signing certificates');
   return { made, program, roots: rootsOf(made) };
+}
+
+/** What a sidecar of the shop gets that asks for everything of a type: how many, or how it is refused. */
+export async function askFor(
+  typeUrl: string,
+  program: Program,
+  roots: string,
+  caller: Caller,
+  node: Partial<Node> & { readonly names?: readonly string[] } = {},
+): Promise<number | string> {
+  const client = new XdsClient(program.serving.ports.secure!, true, undefined, secureCall(roots, caller, SERVER));
+  onTestFinished(() => client.close());
+  const { names, ...rest } = node;
+  const id = 'sidecar~10.0.0.1~a.shop~shop.svc.cluster.local';
+  client.send({ typeUrl, node: { id, ...rest }, ...(names && { subscribe: names }) });
+  const answer = await client.next().catch((error: { code: number; details: string }) => error);
+  return 'resources' in answer ? answer.resources.size : `${Status[answer.code]}: ${answer.details}`;
 }

@@ -1,28 +1,16 @@
-import { status as Status } from '@grpc/grpc-js';
 import { X509Certificate } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { OpenSsl } from '../../src/identity/testing/openssl.ts';
-import { XdsClient } from '../conformance/xds-client.ts';
 import { type Caller, secureCall, signCertificate } from '../harness/secure-call.ts';
 import { conditions } from './conditions.ts';
 import { CDS, Proxy } from './proxy.ts';
 import { type Program, get } from './program.ts';
-import { SERVER, secureCluster, startSecure, tokenOf } from './secure-cluster.ts';
+import { SERVER, askFor, secureCluster, startSecure, tokenOf } from './secure-cluster.ts';
 import { REVIEWS, reviews, rule, split, splitRoutes } from './shop.ts';
 
 /** What a sidecar of shop/default gets that asks for clusters: their number, or how it is refused. */
-async function ask(
-  program: Program,
-  roots: string,
-  caller: Caller,
-  id = 'sidecar~10.0.0.1~a.shop~shop.svc.cluster.local',
-) {
-  const client = new XdsClient(program.serving.ports.secure!, true, undefined, secureCall(roots, caller, SERVER));
-  onTestFinished(() => client.close());
-  client.send({ typeUrl: CDS, node: { id } });
-  const answer = await client.next().catch((error: { code: number; details: string }) => error);
-  return 'resources' in answer ? answer.resources.size : `${Status[answer.code]}: ${answer.details}`;
-}
+const ask = (program: Program, roots: string, caller: Caller, id?: string) =>
+  askFor(CDS, program, roots, caller, id === undefined ? {} : { id });
 
 /** CreateCertificate; the chain, or how it is refused. */
 const sign = (program: Program, roots: string, caller: Caller, csr: string) =>

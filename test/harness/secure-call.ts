@@ -7,11 +7,14 @@ import type { SecureCall } from '../conformance/xds-client.ts';
 export interface Caller {
   readonly token?: string;
   readonly certificate?: { readonly chain: string; readonly key: string };
+  /** The header `clusterid`. */
+  readonly cluster?: string;
 }
 
-export function secureCall(roots: string, { token, certificate }: Caller, name: string): SecureCall {
+export function secureCall(roots: string, { token, certificate, cluster }: Caller, name: string): SecureCall {
   const metadata = new Metadata();
   if (token !== undefined) metadata.set('authorization', `Bearer ${token}`);
+  if (cluster !== undefined) metadata.set('clusterid', cluster);
   return {
     credentials: credentials.createSsl(
       Buffer.from(roots),

@@ -63,9 +63,23 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{/* Where the API server asks; without caBundle, which the control plane keeps right. */}}
 {{- define "fairlead.webhookClient" -}}
+{{- $remote := .root.Values.remote }}
+{{- if and $remote.enabled $remote.injectionURL }}
+url: {{ printf "%s%s" (trimSuffix "/" $remote.injectionURL) .path | quote }}
+{{- else }}
 service:
   name: {{ include "fairlead.name" .root }}
   namespace: {{ .root.Release.Namespace }}
   path: {{ .path }}
-  port: 443
+  port: {{ $remote.enabled | ternary 15017 443 }}
+{{- end }}
+{{- end -}}
+
+{{/* Where it asks about Pods: in a remote cluster, the path says which one it is, as in Istio. */}}
+{{- define "fairlead.injectionPath" -}}
+/inject
+{{- if .Values.remote.enabled -}}
+/cluster/{{ .Values.clusterId | replace "/" "--slash--" }}
+{{- with .Values.proxy.network }}/net/{{ replace "/" "--slash--" . }}{{ end }}
+{{- end -}}
 {{- end -}}

@@ -7,7 +7,10 @@ import { SecurePort } from './secure-port.ts';
 import type { UnaryService } from './server-options.ts';
 import type { PeerIdentity } from '../types.ts';
 
-const identity: PeerIdentity = { trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'default' };
+const identity: PeerIdentity = {
+  ...{ trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'default' },
+  cluster: 'Kubernetes',
+};
 
 /** A call of one client, as grpc-js has it. */
 class FakeCall extends EventEmitter {

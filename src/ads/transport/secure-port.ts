@@ -15,8 +15,8 @@ export interface PortCertificate {
 /** What a client has proven in the handshake. */
 export type ClientCertificate =
   | { readonly kind: 'none' }
-  /** Names as in the certificate: `URI:spiffe://…`. */
-  | { readonly kind: 'valid'; readonly names: readonly string[] }
+  /** Names as in the certificate: `URI:spiffe://…`; and the units (OU) of its subject. */
+  | { readonly kind: 'valid'; readonly names: readonly string[]; readonly units: readonly string[] }
   | { readonly kind: 'invalid'; readonly problem: string };
 
 export interface SecurePortOptions {
@@ -134,6 +134,8 @@ function certificateOf(socket: TLSSocket): ClientCertificate {
   const certificate = socket.getPeerX509Certificate();
   if (certificate === undefined) return { kind: 'none' };
   if (!socket.authorized) return { kind: 'invalid', problem: String(socket.authorizationError) };
+  // Several are a list.
+  const { OU: units = [] } = certificate.toLegacyObject().subject as { readonly OU?: string | readonly string[] };
   // Node escapes commas that are part of a name.
-  return { kind: 'valid', names: certificate.subjectAltName?.split(', ') ?? [] };
+  return { kind: 'valid', names: certificate.subjectAltName?.split(', ') ?? [], units: [units].flat() };
 }

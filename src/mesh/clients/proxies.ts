@@ -24,6 +24,7 @@ import { type SelectedNames, type WorkloadClass, workloadClass } from './workloa
 import type { Workloads } from '../objects/workloads.ts';
 import type { Selectors } from './selectors.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
+import { type AccountKey, accountKey } from '../../model/credential.ts';
 import { ownValue } from '../../model/own-value.ts';
 import { allOf } from '../whole.ts';
 
@@ -44,8 +45,10 @@ export interface AcceptedProxy {
   readonly isKnown: boolean;
   /** Its own addresses: listeners of its scope at these addresses are not for it. */
   readonly addresses: readonly string[];
-  /** `namespace/name` of the service account that it has proven to have; empty: none. */
-  readonly account: string;
+  /** The service account that it has proven to have; empty: none. */
+  readonly account: AccountKey | '';
+  /** Its node names another cluster than its credential is of. */
+  readonly claimsOtherCluster: boolean;
   /** For routers: their labels, by which Gateways select them. */
   readonly router: RouterFacts | undefined;
 }
@@ -137,16 +140,24 @@ export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
   };
 }
 
-function accountOf({ identity }: ConnectedProxy): string {
-  return identity === undefined ? '' : `${identity.namespace}/${identity.serviceAccount}`;
+function accountOf({ identity }: ConnectedProxy, clusterId: string): AccountKey | '' {
+  if (identity === undefined) return '';
+  const { namespace, serviceAccount: name, cluster } = identity;
+  return accountKey({ namespace, name, ...(cluster !== clusterId && { cluster }) });
+}
+
+function namesCluster({ metadata }: ConnectedProxy): boolean {
+  return (metadata['CLUSTER_ID'] ?? '') !== '';
 }
 
 function viewOf(node: NodeFacts, proxy: ConnectedProxy, read: Reader, deps: ProxyDeps): AcceptedProxy {
-  const account = accountOf(proxy);
   const { rootNamespace, clusterId } = optionsOf(read, deps.inputs);
+  const account = accountOf(proxy, clusterId);
   const { namespace } = node;
   // A name that is not known means nothing: there are proxies that have never been told that of their cluster.
-  const remote = read.get(deps.inputs.remoteClusters, node.cluster)?.id ?? '';
+  const named = read.get(deps.inputs.remoteClusters, node.cluster)?.id ?? '';
+  const proven = proxy.identity?.cluster;
+  const remote = proven === undefined ? named : (read.get(deps.inputs.remoteClusters, proven)?.id ?? '');
   const traits = { ...node.traits, cluster: remote };
   const podKey = objectKey(remote || clusterId, namespace, node.workloadName);
   const pod = node.workloadName === '' ? undefined : read.get(deps.workloads.pods, podKey);
@@ -213,6 +224,7 @@ function viewOf(node: NodeFacts, proxy: ConnectedProxy, read: Reader, deps: Prox
     isKnown: workload !== undefined,
     addresses: node.addresses,
     account,
+    claimsOtherCluster: proven !== undefined && namesCluster(proxy) && (named || clusterId) !== proven,
     router: traits.proxyType === 'router' ? routerOf(node, account, labels, classOfIt) : undefined,
   };
 }

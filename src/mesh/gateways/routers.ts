@@ -44,7 +44,7 @@ export interface RouterClass {
   readonly gatewayTopology: Partial<GatewayTopology> | undefined;
   /** Key of the {@link PolicySet}; empty: no policy. */
   readonly policies: string;
-  /** `namespace/name` of the service account that they have proven to have; empty: none. */
+  /** `AccountKey` of the service account that they have proven to have; empty: none. */
   readonly account: string;
 }
 

@@ -36,7 +36,7 @@ function meshOf(type: 'sidecar' | 'router', namespaces: readonly string[], objec
       id: `${type}~10.0.0.1~a.${namespace}~${namespace}.svc.cluster.local`,
       metadata: { NAMESPACE: namespace, LABELS: { app: 'router' } },
     };
-    const identity = { trustDomain: 'cluster.local', namespace, serviceAccount: 'default' };
+    const identity = { trustDomain: 'cluster.local', namespace, serviceAccount: 'default', cluster: 'Kubernetes' };
     mesh.connect({ ...connectedProxy(namespace, node), identity });
     mesh.commit([mesh.mesh.inputs.secretAccess.write(`${namespace}/default`, { allowed: true })]);
   }

@@ -2,6 +2,7 @@ import { quote } from '../../api/quote.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import {
+  type AccountKey,
   type Credential,
   type CredentialObject,
   GRANTS,
@@ -10,7 +11,9 @@ import {
   type TrustedRoots,
   credentialKey,
   grants,
+  parseAccountKey,
   parseCredentialKey,
+  printAccount,
   sourceOfResource,
 } from '../../model/credential.ts';
 import type { CredentialState } from '../../settle/gateway-merge.ts';
@@ -23,8 +26,7 @@ import { declareNamedByGateways, declareNamedByRules, namedByRules, resourcesOfG
 
 /** A resource that proxies with a service account ask for. */
 export interface CredentialUse {
-  /** `namespace/name` */
-  readonly account: string;
+  readonly account: AccountKey;
   readonly resource: string;
 }
 
@@ -76,7 +78,7 @@ export function declareCredentials(graph: Graph, deps: CredentialDeps): Credenti
   });
   const byRules = declareNamedByRules(graph, deps.rules);
   const ofRules = graph.derive('rule credentials', deps.proxies.byAccount, (account, _, read, emit: Emit<NamedUse>) => {
-    const [namespace = ''] = account.split('/');
+    const { namespace } = parseAccountKey(account);
     const namespaces = new Map<string, string[]>();
     for (const { by, resources } of namedByRules(read, byRules.to, namespace))
       for (const resource of resources) namespaces.set(resource, [...(namespaces.get(resource) ?? []), by]);
@@ -134,9 +136,9 @@ export function credentialState(
   const allowed = mayHave(read, inputs, account, source);
   if (allowed === undefined) return { isPending: true };
   if (!allowed) {
-    const [namespace = ''] = account.split('/');
+    const of = parseAccountKey(account);
     return {
-      problem: `Service account ${account} must be allowed to list Secrets in namespace ${namespace}`,
+      problem: `Service account ${printAccount(of)} must be allowed to list Secrets in namespace ${of.namespace}`,
     };
   }
   for (const object of source.objects) {
@@ -179,11 +181,14 @@ function mayHave(read: Reader, inputs: Inputs, account: string, { part }: Creden
 }
 
 export function sourceOf({ account, resource }: CredentialUse): ReturnType<typeof sourceOfResource> {
-  return sourceOfResource(resource, account.split('/', 1)[0]!);
+  const { namespace, cluster } = parseAccountKey(account);
+  const source = sourceOfResource(resource, namespace);
+  if ('problem' in source || cluster === undefined) return source;
+  return { ...source, objects: source.objects.map((object) => ({ ...object, cluster })) };
 }
 
-function printObject({ kind, namespace, name }: CredentialObject): string {
-  return `${kind} ${namespace}/${name}`;
+function printObject({ kind, ...object }: CredentialObject): string {
+  return `${kind} ${printAccount(object)}`;
 }
 
 const distinct = (texts: readonly string[]): string[] => [...new Set(texts)].sort();

@@ -1,0 +1,88 @@
+import { X509Certificate } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { OpenSsl } from '../../src/identity/testing/openssl.ts';
+import { type Caller, secureCall, signCertificate } from '../harness/secure-call.ts';
+import { CDS } from './proxy.ts';
+import { kubeconfigFor, remoteSecret } from './remote-secret.ts';
+import { SERVER, askFor, secureCluster, startSecure, tokenOf } from './secure-cluster.ts';
+import { SECRETS, TOKEN_REVIEWS } from './sources.ts';
+
+type Says = (token: string) => string | undefined;
+
+/** A program that serves another cluster, whose API server says which account (`namespace:name`) a token is of. */
+async function startWithEast(says: Says) {
+  const [own, east] = await Promise.all([secureCluster(), secureCluster()]);
+  east.server.cluster.virtual.set(TOKEN_REVIEWS, ({ spec }) => {
+    const { token, audiences } = spec as { readonly token: string; readonly audiences: readonly string[] };
+    const account = says(token);
+    const user = { username: `system:serviceaccount:${account}`, groups: ['system:serviceaccounts'] };
+    return { status: { authenticated: account !== undefined, audiences, user } };
+  });
+  own.server.cluster.apply(SECRETS, remoteSecret({ east: kubeconfigFor(east.server.url) }));
+  const { program, roots } = await startSecure(own, {}, { insecureRemoteClusters: 'allow' });
+  const ask = (caller: Caller, cluster?: string) =>
+    askFor(CDS, program, roots, caller, cluster === undefined ? {} : { texts: { CLUSTER_ID: cluster } });
+  const sign = async (caller: Caller) => {
+    const openssl = new OpenSsl();
+    const csr = openssl.request('rsa:2048');
+    const chain = await signCertificate(program.serving.ports.secure!, secureCall(roots, caller, SERVER), csr);
+    expect(chain).toBeInstanceOf(Array);
+    const [leaf = ''] = chain as string[];
+    openssl.write('root.pem', roots);
+    openssl.write('leaf.pem', leaf);
+    expect(openssl.run('verify -CAfile root.pem leaf.pem')).toContain('OK');
+    return { chain: leaf, key: openssl.read('request.key') };
+  };
+  return { own, east, program, roots, ask, sign };
+}
+
+test('a token counts in the cluster that its header names, and in no other', async () => {
+  const theirs = tokenOf('shop:default');
+  const { ask, sign, own } = await startWithEast((token) => (token === theirs ? 'shop:default' : undefined));
+  own.server.cluster.virtual.set(TOKEN_REVIEWS, ({ spec }) => {
+    const { token, audiences } = spec as { readonly token: string; readonly audiences: readonly string[] };
+    const user = { username: 'system:serviceaccount:shop:default', groups: ['system:serviceaccounts'] };
+    return { status: { authenticated: token !== theirs, audiences, user } };
+  });
+  const ours = tokenOf('shop:default', 1800);
+  for (const cluster of ['east', undefined])
+    expect(await ask({ token: theirs, cluster: 'east' }, cluster)).toBeGreaterThan(0);
+  expect(await ask({ token: ours, cluster: 'Kubernetes' }, 'Kubernetes')).toBeGreaterThan(0);
+  expect(await ask({ token: theirs }, 'east')).toMatch(/^UNAUTHENTICATED: the token is not accepted/);
+  expect(await ask({ token: theirs, cluster: 'Kubernetes' }, 'east')).toMatch(/^UNAUTHENTICATED/);
+  expect(await ask({ token: ours, cluster: 'east' }, 'east')).toMatch(/^UNAUTHENTICATED/);
+  expect(await ask({ token: theirs, cluster: 'west' }, 'east')).toMatch(/^UNAUTHENTICATED.* not known/);
+  // What a node says otherwise is nothing.
+  const refused = /^PERMISSION_DENIED: the cluster of the node/;
+  expect(await ask({ token: theirs, cluster: 'east' }, 'Kubernetes')).toMatch(refused);
+  expect(await ask({ token: ours }, 'east')).toMatch(refused);
+  const certificate = await sign({ token: theirs, cluster: 'east' });
+  const { subject, subjectAltName } = new X509Certificate(certificate.chain);
+  expect([subject, subjectAltName]).toEqual(['OU=east', 'URI:spiffe://cluster.local/ns/shop/sa/default']);
+  expect(await ask({ certificate }, 'east')).toBeGreaterThan(0);
+});
+
+test('an API server that vouches for everybody vouches for nobody in our own cluster', async () => {
+  const { program, roots, ask, sign } = await startWithEast(() => 'istio-system:istiod');
+  const debug = (caller: Caller) => askFor('istio.io/debug', program, roots, caller, { names: ['syncz'] });
+  let caller: Caller = { token: 'any', cluster: 'east' };
+  // Certificates beget certificates.
+  for (const _ of [1, 2, 3]) {
+    for (const cluster of ['Kubernetes', 'east'])
+      expect(await debug({ ...caller, cluster })).toMatch(/_DENIED|TICATED/);
+    expect(await ask(caller, 'Kubernetes')).toMatch(/^PERMISSION_DENIED/);
+    caller = { certificate: await sign(caller), cluster: 'Kubernetes' };
+  }
+  expect(await debug({ token: tokenOf('istio-system:istiod') })).toBe(1);
+});
+
+test('while the API server of a cluster is away, its known tokens are good, and others are told to try again', async () => {
+  const { east, program, ask } = await startWithEast((token) => (token === 'bad' ? undefined : 'shop:default'));
+  const known = tokenOf('shop:default');
+  expect(await ask({ token: known, cluster: 'east' })).toBeGreaterThan(0);
+  program.clock.skip(120_000);
+  east.server.cluster.failNext(503, 1_000);
+  expect(await ask({ token: known, cluster: 'east' })).toBeGreaterThan(0);
+  expect(await ask({ token: tokenOf('shop:default', 60), cluster: 'east' })).toMatch(/^UNAVAILABLE.*of its cluster/);
+  expect(await ask({ token: tokenOf('shop:default') })).toBeGreaterThan(0);
+});
