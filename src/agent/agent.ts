@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { type Clock, systemClock } from '../clock.ts';
 import { containErrors } from '../contained-errors.ts';
 import type { LogFormat, LogLevel } from '../config/settings.ts';
@@ -14,7 +14,7 @@ import { endFormerEnvoy, rememberEnvoy } from './envoy/former-envoy.ts';
 import { type EnvoyProcess, startEnvoy } from './envoy/process.ts';
 import { grpcBootstrapOf } from './grpc/bootstrap.ts';
 import { type AgentLog, createAgentLog } from './log.ts';
-import { needDirectory, ownAddresses, removeFile, reportEnd, writeNeeded } from './machine.ts';
+import { isSocket, needDirectory, ownAddresses, removeFile, reportEnd, writeNeeded } from './machine.ts';
 import { type Services, startServices } from './services.ts';
 import { type AgentOptions, type AgentSettings, readSettings } from './settings/settings.ts';
 import { type Life, statusSources } from './status/sources.ts';
@@ -36,10 +36,10 @@ export async function runAgent(
   clock: Clock = systemClock,
 ): Promise<number> {
   const log = createAgentLog(command.log, (line) => void process.stderr.write(line));
-  const settings = readSettings(command, { env: process.env, readFile: readText, addresses: ownAddresses });
+  const settings = readSettings(command, { env: process.env, readFile: readText, isSocket, addresses: ownAddresses });
   if (settings.unused.length > 0) log.warn('These settings have no effect', { fields: settings.unused });
   const { paths, proxy } = settings;
-  for (const directory of [paths.state, dirname(paths.secretSocket)]) needDirectory(directory);
+  needDirectory(paths.state);
   const admin = adminAt(proxy.adminPort, isV6Only(settings) ? '::1' : '127.0.0.1');
   const envoy = { settings, admin, clock, log };
   const [end, quit, failed] = [new AbortController(), new AbortController(), new AbortController()];

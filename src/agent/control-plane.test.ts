@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { requestCertificate } from './certificate/certificate-client.ts';
+import { NAMES } from './certificate/files.ts';
 import { certificateAuthority, controlPlane } from './control-plane.ts';
 import { readSettings } from './settings/settings.ts';
 import { dial } from './xds/dial.ts';
@@ -20,7 +21,12 @@ function podOf(proxyConfig: object) {
   }
   return readSettings(
     { type: 'sidecar', domain: '', root, meshConfigFile: 'none' },
-    { env: { PROXY_CONFIG: JSON.stringify(proxyConfig) }, readFile: () => undefined, addresses: () => [] },
+    {
+      env: { PROXY_CONFIG: JSON.stringify(proxyConfig) },
+      readFile: () => undefined,
+      isSocket: () => false,
+      addresses: () => [],
+    },
   );
 }
 
@@ -52,4 +58,17 @@ test('no certificate is requested without TLS, and the reason says what to do', 
   // Only the control plane is without TLS here.
   const { tls } = certificateAuthority(podOf({ discoveryAddress: 'istiod.example:15012', ...NONE }));
   expect(tls).toBeDefined();
+});
+
+test('a mounted certificate proves who the workload is where there is no token', () => {
+  const settings = podOf({});
+  const mountedCertificates = join(settings.root, 'etc/certs');
+  mkdirSync(mountedCertificates, { recursive: true });
+  for (const name of Object.values(NAMES)) writeFileSync(join(mountedCertificates, name), name);
+  const pod = { ...settings, paths: { ...settings.paths, mountedCertificates } };
+  const proof = () => controlPlane(pod, 'istiod.example:15012').tls?.certificate();
+  // Another authority may have signed it, which the control plane does not know.
+  expect(proof()).toBe(undefined);
+  rmSync(settings.paths.token);
+  expect(proof()).toMatchObject({ chain: `${NAMES.chain}\n`, key: `${NAMES.key}\n` });
 });

@@ -19,7 +19,8 @@ export function controlPlane(
   const headers: Record<string, string> = { clusterid: clusterId };
   for (const [key, value] of Object.entries(env))
     if (key.startsWith('XDS_HEADER_')) headers[key.slice('XDS_HEADER_'.length)] = value;
-  const proven = paths.provenCertificates;
+  const { provenCertificates: proven, mountedCertificates: mounted } = paths;
+  const token = (): string | undefined => readText(paths.token)?.trim();
   return {
     address,
     ...(name !== ''
@@ -30,10 +31,14 @@ export function controlPlane(
         tls: {
           roots: () =>
             rootsOf(proven === undefined ? [paths.roots] : [join(proven, 'root-cert.pem'), paths.roots], env),
-          certificate: () => (proven === undefined ? undefined : readCertificate(proven)),
+          certificate: () => {
+            if (proven !== undefined) return readCertificate(proven);
+            // Another authority may have signed it, which the control plane need not know: a token is surer.
+            return mounted === undefined || token() !== undefined ? undefined : readCertificate(mounted);
+          },
         },
       }),
-    token: () => readText(paths.token)?.trim(),
+    token,
     headers,
   };
 }

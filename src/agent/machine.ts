@@ -1,4 +1,4 @@
-import { accessSync, constants, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { AgentConfigError } from './settings/config-fields.ts';
 
@@ -9,6 +9,15 @@ export function needDirectory(path: string): void {
     accessSync(path, constants.W_OK);
   } catch (error) {
     throw new AgentConfigError(`cannot write to ${path} (${codeOf(error)}); mount an emptyDir there`);
+  }
+}
+
+/** Whether there is a unix socket, or a link to one. */
+export function isSocket(path: string): boolean {
+  try {
+    return statSync(path).isSocket();
+  } catch {
+    return false;
   }
 }
 

@@ -1,9 +1,10 @@
 import { join } from 'node:path';
 import { Server } from '@grpc/grpc-js';
 import type { Clock } from '../clock.ts';
+import type { CertificateSource } from './certificate/certificate-source.ts';
 import { ownCertificate } from './certificate/own-certificate.ts';
+import { providedSecrets } from './certificate/provided-secrets.ts';
 import { secretService } from './certificate/secret-server.ts';
-import type { WorkloadCertificate } from './certificate/workload-certificate.ts';
 import { crlFile, workloadSecrets } from './certificate/workload-secrets.ts';
 import { readText } from './certificate/files.ts';
 import { controlPlane } from './control-plane.ts';
@@ -20,7 +21,7 @@ import { trustBundle } from './xds/trust-bundle.ts';
 
 /** What Envoy and the application have of an agent. */
 export interface Services {
-  readonly certificate: WorkloadCertificate;
+  readonly certificate: CertificateSource;
   readonly relay: Relay;
   readonly last: LastConfig;
   readonly dns: DnsProxy | undefined;
@@ -55,8 +56,10 @@ export async function startServices(settings: AgentSettings, { clock, log, signa
   const [secrets, ads] = [new Server(), new Server({ 'grpc.max_receive_message_length': -1 })];
   const shutdown = (): void => [secrets, ads].forEach((server) => server.forceShutdown());
   signal.addEventListener('abort', shutdown, { once: true });
-  secrets.addService(...secretService(workloadSecrets(certificate, crlFile(paths), log, signal), log));
-  const libraries = new PassThrough({ dial: connect, log });
+  const own = secretService(workloadSecrets(certificate, crlFile(paths), log, signal), log);
+  const { secretProvider } = paths;
+  secrets.addService(...(secretProvider === undefined ? own : providedSecrets(own, secretProvider, log)));
+  const libraries = new PassThrough({ method: STATE_OF_THE_WORLD, to: 'the control plane', dial: connect, log });
   ads.addService(
     { Delta: { ...streamOfBytes, path: ADS }, Stream: { ...streamOfBytes, path: STATE_OF_THE_WORLD } },
     { Delta: relay.serve.bind(relay), Stream: libraries.serve.bind(libraries) },

@@ -16,12 +16,12 @@ export class Discovery {
   private isGood = false;
   private readonly followers = new Set<Selecting>();
 
-  /** The mesh config, or none. A mistake in it leaves the selectors as they were, like the rest of it. */
+  /** The mesh config, or none. Without one, or with a mistake in it, the selectors stay, like the rest of it. */
   configured(map: ConfigMap | undefined): void {
     const { config, problems } = reconcileMeshConfig(map?.data?.['mesh']);
-    const isValid = problems.every(({ reason }) => reason !== 'Invalid');
+    const isValid = map !== undefined && problems.every(({ reason }) => reason !== 'Invalid');
     if (!isValid && this.isGood) return;
-    this.isGood = map !== undefined && isValid;
+    this.isGood = isValid;
     if (isDeepStrictEqual(config.discoverySelectors, this.selectors)) return;
     this.selectors = config.discoverySelectors;
     for (const follower of this.followers) follower.reselect();

@@ -73,7 +73,10 @@ test('objects come and go with the labels of their namespace and with the select
   filter.upsert('Namespace', namespace('b', { mesh: 'in' }));
   filter.upsert('Namespace', namespace('a', { mesh: 'out' }));
   expect(own.keys.filter((key) => key.startsWith('Service'))).toEqual(['Service/b/s']);
+  // What is deleted by mistake must not bring in the rest of the cluster.
   filter.delete('ConfigMap', 'istio-system', 'istio');
+  expect(own.keys.filter((key) => key.startsWith('Service'))).toEqual(['Service/b/s']);
+  filter.upsert('ConfigMap', meshConfig(''));
   expect(own.keys.filter((key) => key.startsWith('Service'))).toEqual(['Service/a/s', 'Service/b/s']);
   expect(moved).toEqual([['b'], ['b'], ['a'], ['a']]);
 });

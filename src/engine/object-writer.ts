@@ -8,7 +8,7 @@ import type { CredentialStore } from '../credentials/credential-store.ts';
 import { entriesOfConfigMap, entriesOfSecret } from '../credentials/entries.ts';
 import type { Write } from '../cache/graph.ts';
 import { isBefore } from '../kube/resource-version.ts';
-import type { Inputs } from '../mesh/inputs.ts';
+import { type Inputs, ONE, defaultMeshOptions } from '../mesh/inputs.ts';
 import type { EndpointHistory } from './endpoint-history.ts';
 import type { Generations } from './generations.ts';
 import type { PeerHistory } from './peer-history.ts';
@@ -121,7 +121,15 @@ export class ObjectWriter implements ObjectSink {
     if (isCustom(kind)) this.options.generations.changed(kind, key, undefined);
     this.options.endpoints.changed(kind, key, undefined);
     this.options.write(this.options.inputs.objects[kind].write(key, undefined));
-    if (kind === 'ConfigMap') this.options.write(this.options.inputs.lastGood.write(key, undefined));
+    if (kind === 'ConfigMap' && !this.isMeshConfig(namespace, name))
+      this.options.write(this.options.inputs.lastGood.write(key, undefined));
+  }
+
+  /** Whether it is that of this mesh, which stays in force when it is deleted. */
+  private isMeshConfig(namespace: string, name: string): boolean {
+    const { isRemote, inputs } = this.options;
+    const { rootNamespace } = inputs.options.get(ONE) ?? defaultMeshOptions;
+    return isRemote !== true && namespace === rootNamespace && name === 'istio';
   }
 
   private keepGood(key: string, map: ConfigMap): void {

@@ -34,10 +34,15 @@ export function declareSettings(graph: Graph, inputs: Inputs): Settings {
     const map = read.get(inputs.objects.ConfigMap, key) as ConfigMap | undefined;
     const reconcile = (from: ConfigMap | undefined) =>
       reconcileMeshConfig(from?.data?.['mesh'], options.rootNamespace, options.domainSuffix);
+    if (map === undefined) {
+      // Whoever deletes it has seldom meant to change the whole mesh.
+      const former = read.get(inputs.lastGood, key);
+      emit(ONE, { config: reconcile(former).config, problems: former === undefined ? [] : [deleted(former, key)] });
+      return;
+    }
     const newest = reconcile(map);
-    if (map === undefined || !newest.problems.some(({ reason }) => reason === 'Invalid')) {
-      const problems = map === undefined ? [] : newest.problems.map((problem) => inConfigMap(problem, map, key));
-      emit(ONE, { config: newest.config, problems });
+    if (!newest.problems.some(({ reason }) => reason === 'Invalid')) {
+      emit(ONE, { config: newest.config, problems: newest.problems.map((problem) => inConfigMap(problem, map, key)) });
       return;
     }
     // A typo must not change the whole mesh.
@@ -65,6 +70,13 @@ export function declareSettings(graph: Graph, inputs: Inputs): Settings {
     listeners: section('listeners'),
     security: section('security'),
   };
+}
+
+function deleted(former: ConfigMap, key: string): Problem {
+  const message =
+    'The ConfigMap is deleted; its last valid version stays in force until a replica restarts, which then has the ' +
+    'defaults. Create it again; for the defaults, with an empty text.';
+  return inConfigMap({ field: '', reason: 'Invalid', message }, former, key);
 }
 
 /** The mesh config is the text under one key. */

@@ -54,6 +54,7 @@ export function readCase(
         ...env,
       },
       readFile: (path) => files[path],
+      isSocket: () => false,
       addresses: () => addresses.map((each) => ({ interface: 'eth0', address: each })),
     },
   );

@@ -210,6 +210,8 @@ withPeers(['helm'], 'the chart', () => {
       kind === 'ConfigMap' && metadata.name === 'istio';
     const configMap = objects.find(isMeshConfig);
     expect(configMap?.metadata).toMatchObject({ name: 'istio', namespace: 'mesh' });
+    // Neither `helm uninstall` nor the value below gives the whole mesh the defaults.
+    expect(configMap?.metadata.annotations).toEqual({ 'helm.sh/resource-policy': 'keep' });
     expect(parse((configMap?.['data'] as { mesh: string }).mesh)).toEqual({ accessLogFile: '/dev/stdout' });
     const granted = permissionsOf(objects, 'fairlead', NAMESPACE).map(printPermission);
     expect(granted.filter((text) => text.includes('configmaps mesh/'))).toEqual([

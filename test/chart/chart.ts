@@ -16,6 +16,7 @@ export interface ChartObject {
   readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: {
+    readonly annotations?: Readonly<Record<string, string>>;
     readonly name: string;
     readonly namespace?: string;
     readonly labels?: Readonly<Record<string, string>>;

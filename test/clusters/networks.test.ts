@@ -427,6 +427,10 @@ test('a mistake in MeshNetworks is reported with its field, and the last valid t
   expect(problems(mesh).join('\n')).toContain(
     'Invalid data.meshNetworks.networks["b"].endpoints[0].fromCidr: "10.2.0.0/160" is not a range',
   );
+  // Neither does it vanish with the ConfigMap.
+  mesh.delete([good]);
+  expect(seen(mesh, 'a')).toEqual(['192.0.2.1:15443 1']);
+  expect(problems(mesh).join('\n')).toContain('The ConfigMap is deleted; its last valid version stays in force');
 });
 
 test('a change of MeshNetworks reaches only the endpoints that it concerns', () => {

@@ -1,12 +1,16 @@
+import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { type AddressInfo, connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { tokenOf } from '../features/secure-cluster.ts';
 import { freePorts, poll } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
+import { startAgent } from './agent.ts';
 import { HOST, messages, serverEntry, startMesh } from './agent-mesh.ts';
+import { createCa } from './certified.ts';
 import { type AgentProcess, type AgentSetup, startFairleadAgent } from './fairlead-agent.ts';
 import { ask, startBackend } from './traffic.ts';
 
@@ -76,6 +80,49 @@ withPeers(['envoy'], 'the agent beside Envoy', () => {
     agent.write('var/run/secrets/tokens/istio-token', tokenOf('shop:server'));
     await agent.ready();
     expect(messages(agent).filter((each) => each.startsWith('No certificate'))).toHaveLength(2);
+  });
+
+  test('certificates that are mounted, or with a provider such as SPIRE, replace those of the control plane', async () => {
+    const { setup, outbound } = await startMesh();
+    // The control plane knows nothing of it, nor does it sign for these workloads.
+    const ca = await createCa();
+    const [mounted, first, second] = [
+      await ca.certify('shop', 'server'),
+      await ca.certify('shop', 'client'),
+      await ca.certify('shop', 'client'),
+    ];
+    const root = mkdtempSync(join(tmpdir(), 'fl-provided-'));
+    const directory = join(root, 'var/run/secrets/workload-spiffe-uds');
+    mkdirSync(directory, { recursive: true });
+    const socket = join(directory, 'socket');
+    const provider = await startAgent(first, socket);
+    onTestFinished(() => provider.close());
+    const inode = statSync(socket).ino;
+    const server = await startFairleadAgent({
+      ...setup('server'),
+      files: {
+        'etc/certs/cert-chain.pem': mounted.certificate,
+        'etc/certs/key.pem': mounted.key,
+        'etc/certs/root-cert.pem': mounted.roots,
+      },
+    });
+    const client = await startFairleadAgent({ ...setup('client'), root });
+    await Promise.all([server.ready(), client.ready()]);
+    await expect.poll(() => ask(outbound, HOST)).toBe('200 served');
+    const serialsOf = async (agent: AgentProcess): Promise<string> =>
+      (await agent.get(agent.ports.admin, '/certs')).body.toUpperCase();
+    const serial = ({ certificate }: { readonly certificate: string }): string =>
+      new X509Certificate(certificate).serialNumber;
+    expect(await serialsOf(server)).toContain(serial(mounted));
+    expect(await serialsOf(client)).toContain(serial(first));
+    provider.update(second);
+    await expect.poll(() => serialsOf(client)).toContain(serial(second));
+    const { body } = await client.get(client.ports.status, '/status');
+    expect(JSON.parse(body)).toMatchObject({ certificate: `with the provider at ${socket}` });
+    process.kill(client.process.pid, 'SIGTERM');
+    expect(await client.process.exited).toBe(0);
+    expect(statSync(socket).ino).toBe(inode);
+    expect([...messages(server), ...messages(client)]).not.toContain('Certificate received');
   });
 
   test('after a restart while the control plane is away, it serves as before, and then what is new', async () => {

@@ -142,7 +142,7 @@ describe.each([
       expect(proxy.takeChanges()).toEqual({});
     });
 
-    test('the mesh config is read again when it changes, and its defaults come back when it goes', async () => {
+    test('the mesh config is read again when it changes, and its defaults come back when it is empty', async () => {
       await serve(...reviews);
       const connectTimeouts = (p: Proxy) => p.cluster(clusterOf()).connectTimeout;
       expect(connectTimeouts(proxy)).toEqual({ seconds: '10' });
@@ -152,7 +152,20 @@ describe.each([
       expect(sent['cds']).toContain(`~${clusterOf()}`);
       expect(sent['lds']).toBeUndefined();
       expect(sent['rds']).toBeUndefined();
-      await changes(source.delete(meshConfig('')), (p) => expect(connectTimeouts(p)).toEqual({ seconds: '10' }));
+      await changes(source.apply(meshConfig('')), (p) => expect(connectTimeouts(p)).toEqual({ seconds: '10' }));
+    });
+
+    test('a mesh config that is deleted stays in force, and that is said until there is one again', async () => {
+      await serve(...reviews, meshConfig('connectTimeout: 3s'));
+      await source.delete(meshConfig(''));
+      await program.reported('ConfigMap/istio-system/istio');
+      await program.settled();
+      expect(proxy.cluster(clusterOf()).connectTimeout).toEqual({ seconds: '3' });
+      expect(proxy.takeChanges()).toEqual({});
+      await changes(source.apply(meshConfig('')), (p) =>
+        expect(p.cluster(clusterOf()).connectTimeout).toEqual({ seconds: '10' }),
+      );
+      expect([...program.serving.engine.mesh.problems.byObject.entries()]).toEqual([]);
     });
 
     test('a mesh config that cannot be read leaves the last good one in force', async () => {

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { createCheckSound } from '../harness/sound.ts';
 import { caseNames, runCase } from './cases.ts';
@@ -24,6 +26,20 @@ describe('what Istio was recorded to serve', () => {
       `${equal.primary} of ${names.length} recorded answers are equal (${equal.telemetry} of them in telemetry too), ${known.size} are known to differ.`,
     );
   });
+});
+
+test('the README says how many answers are the same, better, or about kinds that are not served', () => {
+  const entries = names.map((name) => knownDifferenceOf(known, name));
+  const better = entries.filter((entry) => entry?.verdict === 'better on purpose').length;
+  const unserved = entries.filter((entry) => entry !== undefined && isOfArea(entry)).length;
+  const same = entries.filter((entry) => entry === undefined).length;
+  expect(same + better + unserved).toBe(names.length);
+  const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8').replaceAll(/\s+/g, ' ');
+  expect(readme).toContain(
+    `answers for ${names.length} small meshes. Fairlead gives the same answer to ${same} of them`,
+  );
+  expect(readme).toContain(`a better one to ${better},`);
+  expect(readme).toContain(`; ${unserved} ask about kinds that it does not serve.`);
 });
 
 test('every known difference is that of a case, with its reason', () => {

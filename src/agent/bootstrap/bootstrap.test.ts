@@ -20,6 +20,7 @@ function settings(env: AgentSurroundings['env'], type: 'sidecar' | 'router' = 's
         ...env,
       },
       readFile: (path) => files[path],
+      isSocket: () => false,
       addresses: () => [{ interface: 'eth0', address: '10.0.0.1' }],
     },
   );
@@ -139,6 +140,7 @@ const annotated = (annotations: string) =>
     {
       env: { POD_NAME: 'reviews-1', POD_NAMESPACE: 'shop', INSTANCE_IP: '10.0.0.1' },
       readFile: (path) => (path === '/etc/istio/pod/annotations' ? annotations : undefined),
+      isSocket: () => false,
       addresses: () => [],
     },
   );

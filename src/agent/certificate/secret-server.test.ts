@@ -21,7 +21,6 @@ async function lab() {
   server.addService(
     ...secretService(
       {
-        isOwn: (name) => name === 'default' || name === 'ROOTCA',
         watch(_, listener) {
           listeners.add(listener);
           return {

@@ -1,4 +1,4 @@
-import type { Server, ServerDuplexStream } from '@grpc/grpc-js';
+import type { ServerDuplexStream } from '@grpc/grpc-js';
 import { grpcStatus } from '../../grpc-status.ts';
 import type { AgentLog } from '../log.ts';
 import { readDeltaRequest, readRequest, writeDeltaResponse, writeResponse } from '../xds/messages.ts';
@@ -7,11 +7,12 @@ import { SECRET } from './secrets.ts';
 
 /** Where secrets come from. */
 export interface Secrets {
-  /** The workload's own: no limit concerns these, so that the names of other secrets cannot take their place. */
-  isOwn(name: string): boolean;
   /** Says when the secret may have changed, until it is closed. Throws for a name that means nothing here. */
   watch(name: string, onChange: () => void): WatchedSecret;
 }
+
+/** The workload's own: no limit concerns these, so that the names of other secrets cannot take their place. */
+export const isOwnSecret = (name: string): boolean => name === 'default' || name === 'ROOTCA';
 
 export interface WatchedSecret {
   /** Undefined: not there yet. Throws if there cannot be one. */
@@ -35,9 +36,16 @@ const REASONS = 100;
 const SERVICE = '/envoy.service.secret.v3.SecretDiscoveryService/';
 
 type Call = ServerDuplexStream<Buffer, Buffer>;
+type ByMethod<T> = Readonly<Record<'StreamSecrets' | 'DeltaSecrets', T>>;
+
+/** For `addService`. */
+export type SecretService = readonly [
+  methods: ByMethod<ReturnType<typeof method>>,
+  own: ByMethod<(call: Call) => void>,
+];
 
 /** Serves secrets to the Envoy beside this process, in state of the world and in differences. */
-export function secretService(secrets: Secrets, log: AgentLog): Parameters<Server['addService']> {
+export function secretService(secrets: Secrets, log: AgentLog): SecretService {
   let watched = 0;
   const rejected = new Warnings('Envoy rejects its certificate', log);
   const missing = new Warnings('Envoy cannot have a secret', log);
@@ -62,7 +70,7 @@ export function secretService(secrets: Secrets, log: AgentLog): Parameters<Serve
     };
     const add = (name: string): void => {
       if (names.has(name)) return;
-      const isOwn = secrets.isOwn(name);
+      const isOwn = isOwnSecret(name);
       if (!isOwn && named >= LIMITS.namesInStream)
         throw new Error(`more than ${LIMITS.namesInStream} names in one stream`);
       if (!isOwn && watched >= LIMITS.names) throw new Error(`more than ${LIMITS.names} names of files`);

@@ -33,17 +33,25 @@ export function lifeOf(
   return { expires: leaf.validToDate.toISOString(), renew: since + (to - since) * due.part };
 }
 
-/** Why a workload with this identity cannot use it; undefined: it can. */
-export function problemOf({ chain, key, roots }: Certificate, identity: string, now: Date): string | undefined {
+/** Why nobody can use it; undefined: its files belong together. */
+export function pairProblem({ chain, key, roots }: Certificate): string | undefined {
   const [leaf] = parse(chain) ?? [];
-  if (leaf === undefined) return 'the certificate chain cannot be read';
+  if (leaf === undefined) return UNREADABLE;
+  return isKeyOf(leaf, key) ? rootsProblem(roots) : 'the certificate is for another key';
+}
+
+/** Why a workload with this identity cannot use it; undefined: it can. */
+export function problemOf(certificate: Certificate, identity: string, now: Date): string | undefined {
+  const [leaf] = parse(certificate.chain) ?? [];
+  if (leaf === undefined) return UNREADABLE;
   if (!isFor(leaf, identity))
     return `the certificate is for ${leaf.subjectAltName ?? 'nobody'} instead of ${identity}; check the trust domain`;
   if (!isNow(leaf, now))
     return `the certificate is good from ${leaf.validFrom} to ${leaf.validTo}, but the clock of this machine says ${now.toISOString()}`;
-  if (!isKeyOf(leaf, key)) return 'the certificate is for another key';
-  return rootsProblem(roots);
+  return pairProblem(certificate);
 }
+
+const UNREADABLE = 'the certificate chain cannot be read';
 
 /** Why nobody can be verified with these; undefined: somebody can. */
 export const rootsProblem = (roots: string): string | undefined =>

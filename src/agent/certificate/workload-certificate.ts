@@ -2,6 +2,7 @@ import { type Clock, sleep } from '../../clock.ts';
 import { mergeRoots } from '../../identity/roots.ts';
 import { Backoff } from '../../backoff.ts';
 import type { AgentLog } from '../log.ts';
+import type { CertificateSource } from './certificate-source.ts';
 import { newKey } from './key.ts';
 import { type Certificate, lifeOf, problemOf, rootsProblem } from './verdict.ts';
 
@@ -35,7 +36,7 @@ const [WAITING, RENEWING] = [
 const LEAST = 5_000;
 
 /** The workload's certificate: has it signed, and renewed while the old one is still good. */
-export class WorkloadCertificate {
+export class WorkloadCertificate implements CertificateSource {
   readonly #options: WorkloadCertificateOptions;
   readonly #listeners = new Set<() => unknown>();
   #current: Certificate | undefined;

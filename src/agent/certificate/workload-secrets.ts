@@ -67,7 +67,6 @@ export function workloadSecrets(
     };
   };
   return {
-    isOwn: (name) => name === 'default' || name === 'ROOTCA',
     watch(name, onChange) {
       if (name === 'default')
         return ownSecret(onChange, () => {

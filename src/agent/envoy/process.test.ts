@@ -15,7 +15,12 @@ test.runIf(process.platform === 'linux')(
     writeFileSync(binaryPath, '#!/bin/sh\nhead -c 300000 /dev/zero >&2\necho "no room" >&2\nexit 3\n', { mode: 0o755 });
     const settings = readSettings(
       { type: 'sidecar', domain: '', root, meshConfigFile: 'none' },
-      { env: { PROXY_CONFIG: JSON.stringify({ binaryPath }) }, readFile: () => undefined, addresses: () => [] },
+      {
+        env: { PROXY_CONFIG: JSON.stringify({ binaryPath }) },
+        readFile: () => undefined,
+        isSocket: () => false,
+        addresses: () => [],
+      },
     );
     const log = createWriteStream('/dev/full').on('error', () => {});
     const options = { bootstrapFile: '', level: 'info', componentLevels: '', override: '', log };

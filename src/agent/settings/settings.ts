@@ -1,6 +1,7 @@
 import { isObject } from '../../api/json.ts';
 import { AgentConfigError } from './config-fields.ts';
 import { type ProxyConfig, readProxyConfig } from './proxy-config.ts';
+import { certificateSources } from './certificate-sources.ts';
 import { parseDuration } from '../../reconcilers/durations.ts';
 import { readDocument } from '../../yaml/document.ts';
 import { readPodInfo } from './pod-info.ts';
@@ -22,6 +23,8 @@ export interface AgentSurroundings {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Undefined if there is none. */
   readonly readFile: (path: string) => string | undefined;
+  /** Whether there is a unix socket. */
+  readonly isSocket: (path: string) => boolean;
   /** Addresses of this machine, without loopback: by interface. */
   readonly addresses: () => readonly { readonly interface: string; readonly address: string }[];
 }
@@ -75,8 +78,10 @@ export interface AgentPaths {
   readonly secretSocket: string;
   readonly token: string;
   readonly roots: string;
-  /** Certificates that somebody else renews, in place of ours. */
-  readonly mountedCertificates: string;
+  /** The socket of whoever gives Envoy its certificates in place of this agent: SPIRE, for example. Never removed. */
+  readonly secretProvider: string | undefined;
+  /** A directory with the certificate of this workload, which somebody else renews, in place of ours. */
+  readonly mountedCertificates: string | undefined;
   /** On a machine that is not a Pod: the certificate that proves who it is from the second time on. */
   readonly provenCertificates: string | undefined;
   readonly outputCertificates: string | undefined;
@@ -85,7 +90,7 @@ export interface AgentPaths {
 
 /** Throws {@link AgentConfigError}. */
 export function readSettings(options: AgentOptions, surroundings: AgentSurroundings): AgentSettings {
-  const { readFile, addresses } = surroundings;
+  const { readFile, isSocket, addresses } = surroundings;
   const given = defined(surroundings.env);
   const at = (path: string): string => (path.startsWith('/') ? path : `${options.root.replace(/\/$/, '')}/${path}`);
   const podInfo = (name: string) => readPodInfo(readFile(at(`etc/istio/pod/${name}`)) ?? '');
@@ -106,6 +111,14 @@ export function readSettings(options: AgentOptions, surroundings: AgentSurroundi
   const own = addresses().flatMap((one) => (skipped.includes(one.interface) ? [] : [one.address]));
   const first = text('INSTANCE_IP');
   const path = (name: string): string | undefined => (text(name) === '' ? undefined : at(text(name)));
+  const outputCertificates = path('OUTPUT_CERTS');
+  const hasEnvoy = !flag(env, 'DISABLE_ENVOY');
+  const sources = certificateSources({
+    socketName: text('WORKLOAD_IDENTITY_SOCKET_FILE'),
+    isExpected: flag(env, 'FILE_MOUNTED_CERTS'),
+    written: outputCertificates,
+    ...{ at, readFile, isSocket },
+  });
   return {
     ...options,
     domain: options.domain || `${text('POD_NAMESPACE') || 'default'}.svc.cluster.local`,
@@ -125,12 +138,13 @@ export function readSettings(options: AgentOptions, surroundings: AgentSurroundi
     paths: {
       state,
       xdsSocket: `${state}/XDS`,
-      secretSocket: at('var/run/secrets/workload-spiffe-uds/socket'),
+      secretSocket: `${state}/SDS`,
       token: at('var/run/secrets/tokens/istio-token'),
       roots: at(text('XDS_ROOT_CA') || text('CA_ROOT_CA') || 'var/run/secrets/istio/root-cert.pem'),
-      mountedCertificates: at('var/run/secrets/workload-spiffe-credentials'),
+      secretProvider: hasEnvoy ? sources.provider : undefined,
+      mountedCertificates: sources.mounted,
       provenCertificates: path('PROV_CERT'),
-      outputCertificates: path('OUTPUT_CERTS'),
+      outputCertificates,
       envoy: proxy.binaryPath ?? '/usr/local/bin/envoy',
     },
     exitOnZeroConnections: flag(env, 'EXIT_ON_ZERO_ACTIVE_CONNECTIONS')
@@ -139,7 +153,7 @@ export function readSettings(options: AgentOptions, surroundings: AgentSurroundi
     dnsCapture:
       (options.type === 'sidecar' && flag(env, 'ISTIO_META_DNS_CAPTURE')) || flag(env, 'ISTIO_META_ENABLE_DNS_SERVER'),
     grpcBootstrapFile: path('GRPC_XDS_BOOTSTRAP'),
-    hasEnvoy: !flag(env, 'DISABLE_ENVOY'),
+    hasEnvoy,
     ports: {
       metrics: port(env, 'ENVOY_PROMETHEUS_PORT', 15_090),
       ready: port(env, 'ENVOY_STATUS_PORT', 15_021),
@@ -148,7 +162,7 @@ export function readSettings(options: AgentOptions, surroundings: AgentSurroundi
     },
     certificateLife: milliseconds(env, 'SECRET_TTL', 86_400_000) / 1000,
     renewAfter: ratio(env, 'SECRET_GRACE_PERIOD_RATIO', 0.5),
-    unused: unused.map((name) => `ProxyConfig ${name}`),
+    unused: [...unused.map((name) => `ProxyConfig ${name}`), ...sources.unused],
   };
 }
 

@@ -1,7 +1,8 @@
 /** What the agent says of itself to a scraper. */
 export interface OwnFigures {
   readonly connected: boolean;
-  readonly hasCertificate: boolean;
+  /** Undefined: only its provider knows. */
+  readonly hasCertificate: boolean | undefined;
   /** Errors that nothing handled: bugs. */
   readonly unexpectedErrors: number;
   readonly failedScrapes: Readonly<Record<'envoy' | 'app', number>>;
@@ -11,7 +12,9 @@ export interface OwnFigures {
 export function ownMetrics({ connected, hasCertificate, unexpectedErrors, failedScrapes }: OwnFigures): string {
   return [
     ...metric('connected', 'gauge', 'Whether the control plane answers.', { '': Number(connected) }),
-    ...metric('has_certificate', 'gauge', 'Whether there is a good certificate.', { '': Number(hasCertificate) }),
+    ...(hasCertificate === undefined
+      ? []
+      : metric('has_certificate', 'gauge', 'Whether there is a good certificate.', { '': Number(hasCertificate) })),
     ...metric('unexpected_errors_total', 'counter', 'Errors in the agent that nothing handled; please report them.', {
       '': unexpectedErrors,
     }),

@@ -26,6 +26,7 @@ export function statusSources(
   life: Readonly<Life>,
 ): Omit<StatusSources, 'drain' | 'quit'> {
   const { env, ports, proxy, type } = settings;
+  const provider = settings.paths.secretProvider;
   const readiness = new Readiness(admin);
   const failedScrapes = { envoy: 0, app: 0 };
   const app = appAddress(settings);
@@ -43,7 +44,7 @@ export function statusSources(
       own: () =>
         ownMetrics({
           connected: relay.connected,
-          hasCertificate: certificate.problem === undefined,
+          hasCertificate: provider === undefined ? certificate.problem === undefined : undefined,
           unexpectedErrors: life.unexpectedErrors,
           failedScrapes,
         }),
@@ -66,7 +67,7 @@ export function statusSources(
       connected: relay.connected,
       ...(relay.servesSaved && { servesConfigurationOf: relay.servesSaved }),
       ...(last.isTooLarge && { savedConfiguration: 'none: it is too large' }),
-      certificate: certificate.problem ?? 'valid',
+      certificate: provider === undefined ? (certificate.problem ?? 'valid') : `with the provider at ${provider}`,
       controlPlane: proxy.discoveryAddress,
       ...(dns && { dns: { hosts: dns.names.size, ...dns.counts() } }),
     }),

@@ -3,12 +3,14 @@ import type { ServerDuplexStream } from '@grpc/grpc-js';
 import { expect, test } from 'vitest';
 import { createAgentLog } from '../log.ts';
 import { NotDialed } from './dial.ts';
-import { PassThrough } from './pass-through.ts';
+import { PassThrough, STATE_OF_THE_WORLD } from './pass-through.ts';
 
 test('why clients cannot be connected is logged once, however often they try', () => {
   const lines: string[] = [];
   let missing = 'there is no token';
   const passThrough = new PassThrough({
+    method: STATE_OF_THE_WORLD,
+    to: 'the control plane',
     dial() {
       throw new NotDialed(missing);
     },

@@ -9,14 +9,18 @@ export const STATE_OF_THE_WORLD = '/envoy.service.discovery.v3.AggregatedDiscove
 const MOST = 100;
 
 export interface PassThroughOptions {
-  /** Connects to the control plane. May throw what is missing. */
+  /** The path of the gRPC method. */
+  readonly method: string;
+  /** Where to, for messages. */
+  readonly to: string;
+  /** Connects to it. May throw what is missing. */
   readonly dial: () => Dialed;
   readonly log: AgentLog;
 }
 
 /**
- * Passes ADS streams of gRPC's own clients on to the control plane as they are, each on a connection of its own. Either
- * side waits for the other. When one side ends, the other does; the library connects again, with its own back-off.
+ * Passes streams on as they are, each on a connection of its own. Either side waits for the other. When one side ends, the
+ * other does; the client connects again, with its own back-off.
  */
 export class PassThrough {
   readonly #options: PassThroughOptions;
@@ -36,18 +40,15 @@ export class PassThrough {
       dialed = this.#options.dial();
     } catch (error) {
       const details = error instanceof Error ? error.message : String(error);
-      if (details !== this.#said)
-        this.#options.log.warn('A gRPC client is not connected to the control plane', { reason: details });
-      this.#said = details;
+      this.#say(details);
       return void client.emit('error', grpcStatus(14, details));
     }
-    this.#said = '';
     this.#streams++;
     this.#connect(client, dialed);
   }
 
   #connect(client: ServerDuplexStream<Buffer, Buffer>, { client: channel, metadata }: Dialed): void {
-    const up = channel.makeBidiStreamRequest(STATE_OF_THE_WORLD, bytes, bytes, metadata);
+    const up = channel.makeBidiStreamRequest(this.#options.method, bytes, bytes, metadata);
     let ended = false;
     const end = (code: number, details: string): void => {
       if (ended) return;
@@ -59,10 +60,24 @@ export class PassThrough {
     };
     forward(client, up, () => ended);
     forward(up, client, () => ended);
-    up.on('error', ({ code = 14, details }: Error & { code?: number; details?: string }) => end(code, details ?? ''));
-    up.on('end', () => end(14, 'the control plane ended the stream'));
+    let answered = false;
+    up.once('data', () => {
+      answered = true;
+      this.#said = '';
+    });
+    up.on('error', ({ code = 14, details = '' }: Error & { code?: number; details?: string }) => {
+      if (!answered && !ended) this.#say(details);
+      end(code, details);
+    });
+    up.on('end', () => end(14, `${this.#options.to} ended the stream`));
     const gone = (): void => end(1, 'the client is gone');
     client.on('end', gone).on('cancelled', gone);
+  }
+
+  #say(details: string): void {
+    if (details !== this.#said)
+      this.#options.log.warn(`A client is not connected to ${this.#options.to}`, { reason: details });
+    this.#said = details;
   }
 }
 

@@ -95,7 +95,8 @@ function lengthsOf(ranges: readonly string[]): RangeLengths {
 function declareParsed(graph: Graph, inputs: Inputs): Collection<ParsedNetworks> {
   return graph.derive('meshNetworks', inputs.options, (_, options, read, emit: Emit<ParsedNetworks>) => {
     const key = objectKey(options.clusterId, options.rootNamespace, 'istio');
-    const map = read.get(inputs.objects.ConfigMap, key) as ConfigMap | undefined;
+    // One that is deleted stays in force, as the mesh config in it does, which says so.
+    const map = (read.get(inputs.objects.ConfigMap, key) as ConfigMap | undefined) ?? read.get(inputs.lastGood, key);
     const text = map?.data?.['meshNetworks'];
     if (map === undefined || text === undefined) return;
     const newest = reconcileMeshNetworks(text, options.rootNamespace);
