@@ -257,11 +257,14 @@ withPeers(['helm'], 'the chart', () => {
       expect([kind, metadata]).toMatchObject([kind, { labels: { 'istio.io/rev': 'canary' } }]);
     const { deployment, labels } = deploymentOf(objects);
     expect(labels).toMatchObject({ 'istio.io/rev': 'canary', 'sidecar.istio.io/inject': 'false' });
-    expect(deployment['selector']).toEqual(deploymentOf(await renderChart()).deployment['selector']);
+    const unnamed = await renderChart();
+    expect(deployment['selector']).toEqual(deploymentOf(unnamed).deployment['selector']);
+    // istioctl looks for Pods of the revision `default` where it is told of no other.
+    expect(deploymentOf(unnamed).labels).toMatchObject({ 'istio.io/rev': 'default' });
   });
 
   test.each([
-    ['default', { labels: { ...kiali.objects.labels, [kiali.objects.revisionLabel]: 'default' } }],
+    ['default', { labels: kiali.objects.labels }],
     ['canary', { labels: kiali.objects.labels, revision: 'canary', clusterId: 'east' }],
   ])('is found by Kiali if it is labelled as the guide says: revision %s', async (revision, values) => {
     const { labels, revisionLabel, clusterVariable, monitoringPort, podPorts, meshConfig } = kiali.objects;
