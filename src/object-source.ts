@@ -30,6 +30,7 @@ import type { KubeconfigPlace } from './other-clusters/remote-clusters.ts';
 import { type OtherClusters, followOtherClusters } from './other-clusters/other-clusters.ts';
 import { RootCertificates } from './kube/root-certificates.ts';
 import { replicaName } from './replica-name.ts';
+import { stalled } from './status/stalled.ts';
 import { StatusWriter, type StatusWriterOptions } from './kube/status-writer.ts';
 import { warnOfUnreadKinds } from './kube/unread-kinds.ts';
 import { type CredentialObject, GRANTS, grantsIn, parseCredentialKey } from './model/credential.ts';
@@ -193,7 +194,8 @@ function clusterSource(
   const writer = new StatusWriter({
     ...shared,
     latest,
-    types: ['Accepted', 'ResolvedRefs', 'Programmed'],
+    types: ['Accepted', 'ResolvedRefs', 'Programmed', 'Stalled'],
+    summary: stalled,
     onWritten: (status, before) => events.written(status, before),
   });
   const events = new EventRecorder({ ...shared, identity, signal });
