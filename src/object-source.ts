@@ -28,6 +28,7 @@ import { type OtherClusters, followOtherClusters } from './other-clusters/other-
 import { RootDistribution } from './other-clusters/root-distribution.ts';
 import { RootCertificates } from './kube/root-certificates.ts';
 import { replicaName } from './replica-name.ts';
+import { stalled } from './status/stalled.ts';
 import { StatusWriter, type StatusWriterOptions } from './kube/status-writer.ts';
 import { warnOfUnreadKinds } from './kube/unread-kinds.ts';
 import type { Logger } from './ops/logger.ts';
@@ -201,7 +202,8 @@ function clusterSource(
   const writer = new StatusWriter({
     ...shared,
     latest,
-    types: ['Accepted', 'ResolvedRefs', 'Programmed'],
+    types: ['Accepted', 'ResolvedRefs', 'Programmed', 'Stalled'],
+    summary: stalled,
     onWritten: (status, before) => events.written(status, before),
   });
   const events = new EventRecorder({ ...shared, identity, signal });

@@ -1,6 +1,7 @@
 import type { EncodedResource } from '../ads/store/resource.ts';
 import { type Protos, typeUrl } from '../envoy/encode/proto.ts';
 import { leaf, resource } from '../envoy/encode/resource.ts';
+import { HOST, NAME_TABLE } from '../model/named-host.ts';
 import { type ProxyState, type ProxyTypeState, workloadOf } from '../ops/debug/proxies.ts';
 
 const CLIENT_CONFIG = 'envoy.service.status.v3.ClientConfig';
@@ -26,7 +27,8 @@ function typeStatus(type: ProxyTypeState) {
   const sent = sentAt && timestamp(sentAt);
   const details = error ?? (refused.length > 0 ? `rejects ${refused.slice(0, MOST_NAMES).join(', ')}` : undefined);
   return {
-    typeUrl: url,
+    // Names are names, whole or host by host: Istio's tools know only the whole table.
+    typeUrl: url === HOST ? NAME_TABLE : url,
     configStatus: statusOf(type),
     ...(sent && { lastUpdated: sent }),
     ...(details !== undefined && { errorState: { details, ...(sent && { lastUpdateAttempt: sent }) } }),

@@ -1,4 +1,4 @@
-import { isObject, type Json } from '../api/json.ts';
+import { isObject, type Json, textOf } from '../api/json.ts';
 
 interface Condition {
   readonly type: string;
@@ -69,4 +69,27 @@ function complete(desired: DesiredCondition, there: Json | undefined, now: strin
     observedGeneration,
     lastTransitionTime: there?.['status'] === status && typeof since === 'string' && since !== '' ? since : now,
   };
+}
+
+/**
+ * The same with what follows from the list, once it is merged: some of it may have been there before.
+ * @param summary of types among `own`.
+ */
+export function withSummary(
+  existing: unknown,
+  desired: readonly DesiredCondition[],
+  own: readonly string[],
+  now: string,
+  summary: (conditions: readonly unknown[]) => readonly DesiredCondition[],
+): readonly unknown[] | undefined {
+  const there: readonly unknown[] = Array.isArray(existing) ? existing : [];
+  const said = mergeConditions(existing, desired, own, now) ?? there;
+  return mergeConditions(existing, [...desired, ...summary(said)], own, now);
+}
+
+/** Another program writes conditions of the same type: this one is left to it. */
+export function isOfOthers(conditions: unknown, { type }: DesiredCondition, signature: string | undefined): boolean {
+  if (signature === undefined || !Array.isArray(conditions)) return false;
+  const there: unknown = conditions.find((condition) => isObject(condition) && condition['type'] === type);
+  return isObject(there) && !textOf(there['message']).startsWith(signature);
 }

@@ -122,6 +122,36 @@ describe('a leader', () => {
     expect(lab.writer.stats()).toEqual({ writes: 1, conflicts: 0, failures: 0, pending: 0 });
   });
 
+  test('writes the generation that the conditions are about, in the same write', async () => {
+    lab.lead();
+    lab.set('a', 'fine');
+    await lab.clock.advance(1_000);
+    expect(lab.object('a')['status']).toMatchObject({ observedGeneration: 1 });
+    lab.put('a', 'b');
+    expect(lab.object('a')).toMatchObject({ metadata: { generation: 2 }, status: { observedGeneration: 1 } });
+    lab.set('a', 'fine');
+    await lab.clock.advance(60_000);
+    expect(lab.object('a')['status']).toMatchObject({ observedGeneration: 2 });
+    expect(lab.writes()).toEqual(['a', 'a']);
+  });
+
+  test.each<[unknown, unknown, string[]]>([
+    ['1', '1', []],
+    ['0', 1, ['a']],
+    ['anything', 1, ['a']],
+    [undefined, 1, ['a']],
+    [{}, 1, ['a']],
+  ])('beside a generation of %j, which Istio writes as text, writes: %j', async (there, expected, writes) => {
+    const { conditions } = lab.desired('a', 'fine');
+    const list = conditions.map((each) => ({ ...each, lastTransitionTime: '2029-01-01T00:00:00Z' }));
+    lab.put('a', 'a', { status: { conditions: list, ...(there !== undefined && { observedGeneration: there }) } });
+    lab.lead();
+    lab.set('a', 'fine');
+    await lab.clock.advance(60_000);
+    expect(lab.object('a')['status']).toMatchObject({ observedGeneration: expected });
+    expect(lab.writes()).toEqual(writes);
+  });
+
   test('writes only the newest of several changes', async () => {
     lab.lead();
     for (let i = 0; i < 10; i++) lab.set('a', `${i}`);
@@ -196,6 +226,7 @@ describe('a server that does not keep all that is written', () => {
     const write = lab.api.patch.bind(lab.api);
     lab.api.patch = (path, body, call) => {
       const { status, ...rest } = structuredClone(body) as Json & { status: { conditions: Json[] } };
+      delete (status as { observedGeneration?: unknown }).observedGeneration;
       for (const condition of status.conditions)
         delete (condition as { observedGeneration?: unknown }).observedGeneration;
       return write(path, { ...rest, status }, call);

@@ -6,9 +6,9 @@ import { Backoff } from '../backoff.ts';
 import type { KubeApi } from './client.ts';
 import { isSame } from './comparison.ts';
 import type { Clock } from '../clock.ts';
-import { type DesiredCondition, mergeConditions } from './conditions.ts';
+import { type DesiredCondition, isOfOthers, mergeConditions, withSummary } from './conditions.ts';
 import { DueWrites } from './due-writes.ts';
-import { isObject, type Json, textOf } from '../api/json.ts';
+import { isObject, type Json } from '../api/json.ts';
 import type { Log } from './log.ts';
 import { Outages } from './outages.ts';
 import { objectPath } from './paths.ts';
@@ -35,6 +35,8 @@ export interface StatusWriterOptions {
   readonly latest: (kind: KindName, namespace: string, name: string) => KubernetesObject | undefined;
   /** Condition types of our own kinds that are ours alone: undesired ones are removed. */
   readonly types: readonly string[];
+  /** What follows from the conditions that an object of our own kinds will have at this generation; of {@link types}. Absent: nothing. */
+  readonly summary?: (conditions: readonly unknown[], generation: number) => readonly DesiredCondition[];
   /** Called after a status was written, with the new status and the previous conditions. */
   readonly onWritten?: (status: DesiredStatus, before: unknown) => void;
   readonly clock: Clock;
@@ -84,9 +86,9 @@ interface Plan {
 const RACES = 2;
 
 /**
- * Writes conditions, and automatic addresses, to the API server. It remembers what each object's should be, and while this replica
- * leads for the object's revision, it writes those that differ from the object's, as {@link DueWrites} does. Bounded by
- * the number of objects.
+ * Writes conditions, the generation that they are about, and automatic addresses to the API server. It remembers what each
+ * object's should be, and while this replica leads for the object's revision, it writes those that differ from the object's,
+ * as {@link DueWrites} does. Bounded by the number of objects.
  */
 export class StatusWriter {
   private readonly options: StatusWriterOptions;
@@ -243,12 +245,21 @@ export class StatusWriter {
       .toISOString()
       .replace(/\.\d+Z$/, 'Z');
     const { addresses = [], signature } = entry.desired;
+    const { types, summary } = this.options;
     const own = entry.desired.conditions.filter((each) => !isOfOthers(there['conditions'], each, signature));
-    const conditions = mergeConditions(there['conditions'], own, type.custom ? this.options.types : [], now);
+    const conditions = type.custom
+      ? withSummary(there['conditions'], own, types, now, (said) => summary?.(said, generation) ?? [])
+      : mergeConditions(there['conditions'], own, [], now);
     const hasAddresses =
       entry.desired.addresses === undefined || isSame(() => isDeepStrictEqual(there['addresses'] ?? [], addresses));
-    if (conditions === undefined && hasAddresses) return undefined;
-    const status = { ...(conditions && { conditions }), ...(!hasAddresses && { addresses }) };
+    // Istio writes text. What it has written is left to it, as long as it is right.
+    const isObserved = !type.custom || `${textOrNumber(there['observedGeneration'])}` === `${generation}`;
+    if (conditions === undefined && hasAddresses && isObserved) return undefined;
+    const status = {
+      ...(conditions && { conditions }),
+      ...(!hasAddresses && { addresses }),
+      ...(!isObserved && { observedGeneration: generation }),
+    };
     // The same write would have the same result.
     if (
       entry.written === entry.desired &&
@@ -349,15 +360,16 @@ function idOf({ kind, namespace, name }: DesiredStatus): string {
 
 /** The part that we write. */
 function statusOf(object: KubernetesObject & { readonly status?: unknown }): Json {
-  const { conditions, addresses } = isObject(object.status) ? object.status : {};
-  return { ...(conditions !== undefined && { conditions }), ...(addresses !== undefined && { addresses }) };
+  const { conditions, addresses, observedGeneration } = isObject(object.status) ? object.status : {};
+  return {
+    ...(conditions !== undefined && { conditions }),
+    ...(addresses !== undefined && { addresses }),
+    ...(observedGeneration !== undefined && { observedGeneration }),
+  };
 }
 
-/** Another program writes conditions of the same type: this one is left to it. */
-function isOfOthers(conditions: unknown, { type }: DesiredCondition, signature: string | undefined): boolean {
-  if (signature === undefined || !Array.isArray(conditions)) return false;
-  const there: unknown = conditions.find((condition) => isObject(condition) && condition['type'] === type);
-  return isObject(there) && !textOf(there['message']).startsWith(signature);
+function textOrNumber(value: unknown): string | number {
+  return typeof value === 'number' || typeof value === 'string' ? value : '';
 }
 
 /** The version in which the API server has it. */

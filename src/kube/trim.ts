@@ -47,7 +47,7 @@ export function shapeOf(kind: Kind<KindName>, interner: Interner): Shape {
 
 function trimCustom(raw: Json, interner: Interner): Json {
   const { metadata } = raw;
-  const { conditions, addresses } = object(raw['status']);
+  const { conditions, addresses, observedGeneration } = object(raw['status']);
   return {
     metadata: {
       ...meta(metadata, interner, 'uid', 'generation', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'),
@@ -58,8 +58,14 @@ function trimCustom(raw: Json, interner: Interner): Json {
     ...present('status', {
       ...(Array.isArray(conditions) ? { conditions } : {}),
       ...(Array.isArray(addresses) ? { addresses } : {}),
+      ...(isGeneration(observedGeneration) ? { observedGeneration } : {}),
     }),
   };
+}
+
+/** A number, or, as Istio writes it, its text: anybody may write anything there. */
+function isGeneration(value: unknown): boolean {
+  return typeof value === 'number' || (typeof value === 'string' && /^\d{1,19}$/.test(value));
 }
 
 /** Of a status, the model reads only two things: the health of a WorkloadEntry, and allocated addresses. */

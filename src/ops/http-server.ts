@@ -100,7 +100,8 @@ async function answer(
     return send(response, { status: 405, type: 'text/plain', body: 'only GET and HEAD are allowed\n' }, slices);
   // Not parsed as a URL: a path may be anything, and the parser would take `//x` for an absolute URL.
   const [path = '/', query = ''] = (request.url ?? '/').split('?', 2);
-  const route = routes.get(path.length > 1 ? path.replace(/\/$/, '') : path);
+  // istioctl asks for `//version`, which Go's servers take for `/version`.
+  const route = routes.get(path.replace(/^\/+/, '/').replace(/(.)\/$/, '$1'));
   if (route === undefined) return send(response, { status: 404, type: 'text/plain', body: 'not found\n' }, slices);
   const found = await route({
     query: new URLSearchParams(query),

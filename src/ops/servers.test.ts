@@ -163,7 +163,7 @@ describe('health', () => {
   test('other paths and methods are refused', async () => {
     const { health, get } = await serve();
     expect(await get(health, '/metrics')).toEqual({ status: 404, text: 'not found\n' });
-    expect(await get(health, '//ready')).toMatchObject({ status: 404 });
+    expect(await get(health, '//other//ready')).toMatchObject({ status: 404 });
     expect(await get(health, '/ready', { method: 'POST', body: 'x' })).toMatchObject({ status: 405 });
   });
 });
@@ -248,6 +248,11 @@ describe('monitoring', () => {
     ])
       expect(lines).toContain(line);
   });
+});
+
+test.each(['/version', '//version', '///version/'])('the version is at %s', async (path) => {
+  const { monitoring, get } = await serve();
+  expect(await get(monitoring, path)).toMatchObject({ status: 200, text: expect.stringMatching(/^\S+\n$/) });
 });
 
 describe('debug pages', () => {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { kinds } from '../../src/api/kinds.ts';
+import { unreadResources } from '../../src/api/unread-kinds.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { version } from '../../src/version.ts';
 import { kiali } from '../features/kiali.ts';
@@ -20,6 +21,15 @@ import {
   renderChart,
 } from './chart.ts';
 import { permissionsOf, printPermission } from './permissions.ts';
+
+interface Definition {
+  readonly metadata: { readonly name: string };
+  readonly spec: {
+    readonly group: string;
+    readonly names: { readonly kind: string };
+    readonly versions: readonly { readonly name: string; readonly storage: boolean }[];
+  };
+}
 
 describe('the files of the chart', () => {
   test('have the CustomResourceDefinitions of crds/, unchanged', () => {
@@ -259,11 +269,14 @@ withPeers(['helm'], 'the chart', () => {
       expect([kind, metadata]).toMatchObject([kind, { labels: { 'istio.io/rev': 'canary' } }]);
     const { deployment, labels } = deploymentOf(objects);
     expect(labels).toMatchObject({ 'istio.io/rev': 'canary', 'sidecar.istio.io/inject': 'false' });
-    expect(deployment['selector']).toEqual(deploymentOf(await renderChart()).deployment['selector']);
+    const unnamed = await renderChart();
+    expect(deployment['selector']).toEqual(deploymentOf(unnamed).deployment['selector']);
+    // istioctl looks for Pods of the revision `default` where it is told of no other.
+    expect(deploymentOf(unnamed).labels).toMatchObject({ 'istio.io/rev': 'default' });
   });
 
   test.each([
-    ['default', { labels: { ...kiali.objects.labels, [kiali.objects.revisionLabel]: 'default' } }],
+    ['default', { labels: kiali.objects.labels }],
     ['canary', { labels: kiali.objects.labels, revision: 'canary', clusterId: 'east' }],
   ])('is found by Kiali if it is labelled as the guide says: revision %s', async (revision, values) => {
     const { labels, revisionLabel, clusterVariable, monitoringPort, podPorts, meshConfig } = kiali.objects;
@@ -283,6 +296,29 @@ withPeers(['helm'], 'the chart', () => {
     expect(service.ports).toContainEqual(expect.objectContaining({ name: monitoringPort, port: podPorts.monitoring }));
     const config = objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === meshConfig.name);
     expect(config?.['data']).toHaveProperty(meshConfig.key);
+  });
+
+  test('has definitions of the kinds that are not read if they are wanted, in the versions that Kiali lists', async () => {
+    const definitionsOf = async (values: object): Promise<readonly Definition[]> =>
+      (await renderChart(values)).filter(({ kind }) => kind === 'CustomResourceDefinition') as unknown as Definition[];
+    expect(await definitionsOf({})).toEqual([]);
+    const definitions = await definitionsOf({ istioCrds: true });
+    const names = definitions.map(({ metadata }) => metadata.name).sort();
+    expect(names).toEqual(unreadResources.map(({ plural, group }) => `${plural}.${group}`).sort());
+    for (const { spec } of definitions)
+      expect([spec.names.kind, spec.versions.filter(({ storage }) => storage).length]).toEqual([spec.names.kind, 1]);
+    const own = kinds.flatMap(({ group, versions, kind }) => versions.map((version) => `${group}/${version} ${kind}`));
+    const made = definitions.flatMap(
+      ({
+        spec: {
+          group,
+          names: { kind },
+          versions,
+        },
+      }) => versions.map(({ name }) => `${group}/${name} ${kind}`),
+    );
+    for (const [group, listed] of Object.entries(kiali.objects.kinds))
+      for (const kind of listed) expect([...own, ...made]).toContain(`${group} ${kind}`);
   });
 
   test('lets no label of its user take the place of its own', async () => {

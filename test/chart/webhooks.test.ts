@@ -83,6 +83,24 @@ withPeers(['helm'], 'the webhooks of the chart', () => {
     expect(matching(await injectionOf({ revision }), 'shop', namespace, pod)).toBe(expected ? 1 : 0);
   });
 
+  test.each([
+    ['', 'default'],
+    ['canary', 'canary'],
+  ])('istioctl finds the one of revision "%s" by its names and labels', async (revision, label) => {
+    const enabledByDefault = { injection: { enableNamespacesByDefault: true }, labels: { app: 'istiod' } };
+    const objects = await renderChart({ revision, validation: { enabled: true }, ...enabledByDefault });
+    const find = (kind: string): ChartObject => objects.find((object) => object.kind === kind)!;
+    expect(find('MutatingWebhookConfiguration').metadata.labels).toMatchObject({
+      app: 'sidecar-injector',
+      'istio.io/rev': label,
+    });
+    const names = webhooksIn('MutatingWebhookConfiguration', objects).map(({ name }) => name);
+    const kinds = ['rev.namespace', 'rev.object', ...(revision === '' ? ['namespace', 'object', 'auto'] : [])];
+    expect(names).toEqual(kinds.map((kind) => `${kind}.sidecar-injector.istio.io`));
+    // An istiod of the same revision writes its own roots in such a configuration of objects, whatever its entries are.
+    expect(find('ValidatingWebhookConfiguration').metadata.labels).not.toHaveProperty(['istio.io/rev']);
+  });
+
   test('asks about Pods by the other names of its revision', async () => {
     const webhooks = await injectionOf({ revision: 'v2', injection: { tags: ['stable', 'default'] } });
     for (const name of ['v2', 'stable', 'default']) {

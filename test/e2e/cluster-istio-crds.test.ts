@@ -1,13 +1,16 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { parse } from 'yaml';
-import { ROOT } from '../chart/chart.ts';
+import { parse, parseAllDocuments } from 'yaml';
+import { CHART, NAMESPACE, ROOT } from '../chart/chart.ts';
 import type { ApiObject } from '../peers/api-server.ts';
-import { poll } from '../peers/process.ts';
+import { pathOf } from '../peers/peer.ts';
+import { poll, run } from '../peers/process.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
 import { install, type Installed, type Replica } from './installed.ts';
 import { object, routes, rule } from './shop.ts';
+
+const TEMPLATE = 'templates/istio-crds.yaml';
 
 const peers = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl', 'helm'] as const;
 
@@ -97,6 +100,32 @@ withPeers(peers, 'Fairlead where the CustomResourceDefinitions of Istio are inst
     await kubectl('wait', '--for=condition=Accepted=False', 'serviceentry/odd', '--timeout=10s');
     const accepted = (await conditions('serviceentries/odd')).find(({ type }) => type === 'Accepted');
     expect(accepted?.message).toContain('spec.hosts[0]: "*"');
+  });
+
+  test('the chart adds those of kinds that are not read where there are none, and helm never removes them', async () => {
+    const [telemetry, filters] = ['telemetries.telemetry.istio.io', 'envoyfilters.networking.istio.io'];
+    const crd = (name: string): Promise<ApiObject> =>
+      cluster.api.call('GET', `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${name}`);
+    const { code, stdout } = await run(pathOf('helm'), ['template', CHART, '--set', 'istioCrds=true', '-s', TEMPLATE]);
+    expect(code).toBe(0);
+    const theirs = parseAllDocuments(stdout).map((document) => document.toJS() as { metadata: { name: string } });
+    const there = theirs.find(({ metadata }) => metadata.name === telemetry)!;
+    await cluster.api.apply(JSON.stringify({ ...there, metadata: { name: telemetry, labels: { chart: 'istio' } } }));
+    const upgrade = (...values: string[]): Promise<string> =>
+      cluster.api.helm('upgrade', 'fairlead', CHART, '-n', NAMESPACE, '--set', 'replicas=1', ...values);
+    await upgrade('--set', 'istioCrds=true');
+    const made = await crd(filters);
+    expect((await crd(telemetry)).metadata).toMatchObject({ labels: { chart: 'istio' } });
+    await cluster.api.kubectl('wait', '--for=condition=Established', `crd/${filters}`, '--timeout=10s');
+    await apply({
+      apiVersion: 'networking.istio.io/v1alpha3',
+      kind: 'EnvoyFilter',
+      metadata: { name: 'any', namespace: 'shop' },
+      spec: { configPatches: [{ applyTo: 'CLUSTER' }] },
+    });
+    for (const values of [['--set', 'istioCrds=true'], []]) await upgrade(...values);
+    expect((await crd(filters)).metadata?.['uid']).toBe(made.metadata?.['uid']);
+    expect(await kubectl('get', 'envoyfilter', 'any', '-o', 'jsonpath={.spec}')).toContain('CLUSTER');
   });
 });
 

@@ -110,6 +110,20 @@ withPeers(peers, 'the webhooks of the chart at a real API server', () => {
 
   const injected = ['app', 'istio-init', 'istio-proxy'];
 
+  test('helm refuses to inject beside an istiod of the same revision, which would write its own roots there', async () => {
+    const name = 'istio-sidecar-injector';
+    const metadata = { name, labels: { 'istio.io/rev': 'default' } };
+    const apiVersion = 'admissionregistration.k8s.io/v1';
+    await apply({ apiVersion, kind: 'MutatingWebhookConfiguration', metadata, webhooks: [] });
+    const upgrade = (...values: string[]): Promise<string> =>
+      cluster.api.helm('upgrade', 'fairlead', CHART, '-n', NAMESPACE, '--dry-run=server', ...VALUES, ...values);
+    await expect(upgrade()).rejects.toThrow('an istiod injects for revision default already');
+    await upgrade('--set', 'revision=canary');
+    await upgrade('--set', 'injection.enabled=false');
+    await cluster.api.kubectl('delete', 'mutatingwebhookconfiguration', name);
+    await upgrade();
+  });
+
   test('the API server is told the roots, and closes validation once it has seen it work', async () => {
     for (const kind of ['mutating', 'validating'] as const)
       await poll(`roots of ${kind}`, async () => {

@@ -6,6 +6,7 @@ import { QuestionStream } from '../harness/question.ts';
 import { secureCall } from '../harness/secure-call.ts';
 import { serviceEntry } from './objects.ts';
 import { get } from './program.ts';
+import { HOST, NAME_TABLE } from '../../src/model/named-host.ts';
 import { CDS, EDS, LDS, RDS } from './proxy.ts';
 import { SERVER, startSecure, tokenOf } from './secure-cluster.ts';
 import { clusterOf, hostOf, ratings, reviews, rule, split } from './shop.ts';
@@ -129,6 +130,23 @@ describe.each([
     await expect(question().ask(CONFIG_DUMP)).rejects.toThrow('INVALID_ARGUMENT: exactly one resource name');
     await expect(question().ask(DEBUG, 'list', 'syncz')).rejects.toThrow('INVALID_ARGUMENT');
   });
+});
+
+test('the names that our own agent asks for are shown by a type that istioctl has a word for', async () => {
+  const { program, question } = await shop();
+  const agent = new XdsClient(program.serving.ports.grpc!, true);
+  onTestFinished(() => agent.close());
+  agent.send({
+    typeUrl: HOST,
+    node: { id: 'sidecar~10.0.0.8~own.shop~shop.svc.cluster.local', texts: { DNS_CAPTURE: 'true' } },
+  });
+  const { nonce } = await agent.next(HOST);
+  agent.send({ typeUrl: HOST, nonce });
+  const { resources } = await question().ask(SYNCZ);
+  const states = resources.map((each) => unpack('envoy.service.status.v3.ClientConfig', each));
+  expect(states.find(({ node }) => node?.id === 'own.shop')?.genericXdsConfigs).toMatchObject([
+    { typeUrl: NAME_TABLE },
+  ]);
 });
 
 test('a stream for questions ends after a minute, which no limit counts', async () => {

@@ -6,7 +6,7 @@ import { XdsClient } from '../conformance/xds-client.ts';
 import { field, nodeField } from '../harness/raw-ads.ts';
 import { kiali } from './kiali.ts';
 import type { Program } from './program.ts';
-import { CDS, EDS } from './proxy.ts';
+import { CDS, EDS, LDS, RDS } from './proxy.ts';
 import { ratings, reviews, rule, split } from './shop.ts';
 import { Directory } from './sources.ts';
 
@@ -69,6 +69,38 @@ test('a proxy that has acknowledged everything is synced, under the name of its 
     expect([kind, whole[`${kind}_sent`]]).toEqual([kind, expect.stringMatching(/./)]);
   for (const kind of ['cluster', 'listener', 'route', 'endpoint'])
     expect([kind, whole[`${kind}_acked`]]).toEqual([kind, whole[`${kind}_sent`]]);
+});
+
+test('a proxy that comes back to another server with everything is synced, and is sent nothing', async () => {
+  const [before, after] = [await shop(), await shop()];
+  for (const program of [before, after]) await program.logged('Ready');
+  const node = { id: 'sidecar~10.0.0.7~back-1.shop~shop.svc.cluster.local', texts: METADATA };
+  const initial: Record<string, Record<string, string>> = {};
+  const types = [CDS, EDS, LDS, RDS];
+  const clients = [before, after].map(({ serving }) => new XdsClient(serving.ports.grpc!, true));
+  onTestFinished(() => clients.forEach((client) => client.close()));
+  const begin = (client: XdsClient, typeUrl: string): void =>
+    client.send({
+      typeUrl,
+      ...(typeUrl === CDS && { node }),
+      ...(typeUrl === EDS && { subscribe: ['outbound|80||ratings.shop.svc.cluster.local'] }),
+      ...(typeUrl === RDS && { subscribe: ['80'] }),
+      initial: initial[typeUrl] ?? {},
+    });
+  const [first, second] = clients as [XdsClient, XdsClient];
+  for (const typeUrl of types) {
+    begin(first, typeUrl);
+    const { nonce, versions } = await first.next(typeUrl);
+    initial[typeUrl] = Object.fromEntries(versions);
+    first.send({ typeUrl, nonce });
+  }
+  for (const typeUrl of types) begin(second, typeUrl);
+  const state = async () => (await proxiesOf(after)).find(({ proxy }) => proxy === 'back-1.shop');
+  const same = 'resumed';
+  await expect.poll(state).toMatchObject({
+    ...{ cluster_sent: same, cluster_acked: same, endpoint_sent: same, endpoint_acked: same },
+    ...{ listener_sent: same, listener_acked: same, route_sent: same, route_acked: same },
+  });
 });
 
 test('the metrics of its dashboards', async () => {

@@ -52,7 +52,13 @@ export const PARTS: readonly Part[] = [
     build: (directory) => [join(TOOLS, 'debian/fetch.sh'), directory],
   },
   goPart('etcd', { etcd: 'go.etcd.io/etcd/server/v3' }, '-s -w'),
-  goPart('helm', { helm: 'helm.sh/helm/v3/cmd/helm' }, '-s -w'),
+  // Without these, `helm template` renders for Kubernetes 1.20, which charts refuse.
+  goPart(
+    'helm',
+    { helm: 'helm.sh/helm/v3/cmd/helm' },
+    ['-s -w', ...['Major', 'Minor'].map((name, i) => `${helmTarget(name)}=${KUBERNETES[i + 1]}`)].join(' '),
+  ),
+  goPart('kstatus', { kstatus: '.' }, '-s -w', ['main.go']),
   goPart('coredns', { coredns: '.' }, '-s -w', ['main.go']),
   goPart(
     'kubernetes',
@@ -73,6 +79,10 @@ export const PARTS: readonly Part[] = [
 
 function version(variable: string): string {
   return `-X k8s.io/component-base/version.${variable}`;
+}
+
+function helmTarget(part: string): string {
+  return `-X helm.sh/helm/v3/pkg/chartutil.k8sVersion${part}`;
 }
 
 /** A Go module with `tool` lines or sources, whose programs are built into one directory. */

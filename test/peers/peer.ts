@@ -9,7 +9,7 @@ export type PeerName =
   | ('etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kubectl')
   | ('kubelet' | 'kube-scheduler' | 'kube-proxy' | 'coredns')
   | ('containerd' | 'ctr' | 'runc' | 'ptp' | 'nft' | 'busybox' | 'buildah' | 'debootstrap')
-  | 'helm'
+  | ('helm' | 'kstatus')
   | 'go';
 
 /** Where it is, or why it is missing: a sentence for the report of a skipped test. */
@@ -72,6 +72,7 @@ const MISSING: Readonly<Record<PeerName, string>> = {
   buildah: NO_PACKAGES,
   debootstrap: NO_PACKAGES,
   helm: `skipped: no helm. Needs go >= ${GO_VERSION}, or helm 3 on PATH`,
+  kstatus: `skipped: no kstatus. Needs go >= ${GO_VERSION} (builds it)`,
   go: `skipped: no go. Needs go >= ${GO_VERSION}`,
 };
 

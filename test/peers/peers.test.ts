@@ -4,6 +4,7 @@ import { startApiServer } from './api-server.ts';
 import type { RunningApiServer } from './api-server.ts';
 import { startEnvoy, validateBootstrap } from './envoy.ts';
 import { startFakeKubelet } from './fake-kubelet.ts';
+import { CHART } from '../chart/chart.ts';
 import { pathOf } from './peer.ts';
 import { freePorts, poll, run, startProcess } from './process.ts';
 import { printLogOnFailure, withPeers } from './with-peers.ts';
@@ -112,6 +113,10 @@ withPeers(['etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl'], 'the
 withPeers(['helm'], 'helm', () => {
   test('tells its version', async () => {
     expect((await run(pathOf('helm'), ['version', '--short'])).stdout).toMatch(/^v3\./);
+  });
+
+  test('renders for a Kubernetes that the charts allow', async () => {
+    expect(await run(pathOf('helm'), ['template', 'fairlead', CHART])).toMatchObject({ code: 0, stderr: '' });
   });
 });
 

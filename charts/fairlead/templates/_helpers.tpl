@@ -26,15 +26,17 @@ app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{/* Those of the chart win. */}}
+{{- define "fairlead.revisionOrDefault" -}}
+{{- .Values.revision | default "default" -}}
+{{- end -}}
+
+{{/* Those of the chart win. istioctl finds a control plane by its revision, which is `default` where it has none. */}}
 {{- define "fairlead.labels" -}}
 {{- $labels := include "fairlead.selectorLabels" . | fromYaml }}
 {{- $_ := set $labels "app.kubernetes.io/version" .Chart.AppVersion }}
 {{- $_ := set $labels "app.kubernetes.io/managed-by" .Release.Service }}
 {{- $_ := set $labels "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_") }}
-{{- with .Values.revision }}
-{{- $_ := set $labels "istio.io/rev" . }}
-{{- end }}
+{{- $_ := set $labels "istio.io/rev" (include "fairlead.revisionOrDefault" .) }}
 {{- toYaml (merge $labels .Values.labels) }}
 {{- end -}}
 

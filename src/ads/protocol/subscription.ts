@@ -53,6 +53,8 @@ export class Subscription {
   known = false;
   /** With {@link all}, unless {@link known}: what the client holds of each name, nothing or {@link UNKNOWN}. */
   before: Held;
+  /** The client said what it holds already, when it began. */
+  cameWithVersions = false;
   readonly inFlight: InFlight;
   readonly awaited: Awaited;
   #trial: Trial | undefined;
@@ -159,7 +161,8 @@ export class Subscription {
   begin(request: DiscoveryRequest, view: WorldView, resumed: boolean): void {
     this.interest.begin(request.names);
     this.#all = !this.interest.isEmpty;
-    if (this.#all && request.versions.count > 0) this.#compare(request.versions, view);
+    this.cameWithVersions = this.#all && request.versions.count > 0;
+    if (this.cameWithVersions) this.#compare(request.versions, view);
     this.known = false;
     this.before = undefined;
     if (this.context.delta || (request.version === '' && !resumed)) return;

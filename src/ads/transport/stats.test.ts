@@ -72,3 +72,26 @@ test('everything is pending before the first answer', () => {
   lab.answer();
   expect([lab.state(CDS), lab.state(EDS)].map(({ pending }) => pending)).toEqual([0, 0]);
 });
+
+test.each([CDS, EDS])(
+  '%s: who comes with everything has been sent it and has accepted it, by a name for nothing',
+  (typeUrl) => {
+    const lab = new Lab();
+    for (const each of [CDS, EDS]) lab.publish(each, 'a', '1');
+    const names = typeUrl === EDS ? ['a'] : [];
+    lab.ask({ typeUrl, names, initial: new Map([['a', '1']]) });
+    expect(lab.state(typeUrl)).toMatchObject({ sent: 'resumed', acked: 'resumed', sentMs: undefined, synced: true });
+    lab.publish(typeUrl, 'a', '2');
+    expect(lab.state(typeUrl)).toMatchObject({ sent: '', acked: '', synced: false });
+    lab.answer();
+    const { sent, acked } = lab.state(typeUrl);
+    expect([sent, acked]).toEqual([expect.stringMatching(/^\d+$/), sent]);
+  },
+);
+
+test('who comes with nothing has not been sent anything before it is', () => {
+  const lab = new Lab();
+  lab.publish(EDS, 'a', '1');
+  lab.ask({ typeUrl: EDS, names: ['a'] });
+  expect(lab.state(EDS)).toMatchObject({ sent: '', acked: '', synced: false });
+});

@@ -119,7 +119,10 @@ export interface TypeState {
   readonly shortName: string;
   /** The names that it asked for. */
   readonly names: Iterable<string>;
-  /** Nonces; empty before the first. */
+  /**
+   * Nonces; empty before the first. Both are `resumed` of a client that came with everything that it is owed, and has
+   * been sent nothing: in tools of Istio, a type without nonces is not synced.
+   */
   readonly sent: string;
   readonly acked: string;
   /** How long ago something was sent last; undefined: never. Milliseconds. */
@@ -150,18 +153,20 @@ export function stateOf(stream: AdsStream, now: number, overdueMs: number): Stre
     const { view } = delivery;
     const { type, interest, owes, inFlight } = subscription;
     const refused = refusedNames(subscription, view);
+    const synced = !owes && inFlight.size === 0 && !delivery.isBehind;
+    const before = synced && subscription.cameWithVersions && inFlight.sentNonce === 0 ? 'resumed' : '';
     return [
       {
         typeUrl: type.typeUrl,
         shortName: type.shortName,
         names: interest.names.names,
-        sent: nonceText(inFlight.sentNonce),
-        acked: nonceText(inFlight.ackedNonce),
+        sent: nonceText(inFlight.sentNonce, before),
+        acked: nonceText(inFlight.ackedNonce, before),
         sentMs: inFlight.sentNonce === 0 ? undefined : now - inFlight.sentAt,
         unansweredMs: inFlight.oldest && now - inFlight.oldest.at,
         error: history.errorOf(type.typeUrl, inFlight.ackedNonce, refused.length > 0),
         pending: pendingOf(subscription, view),
-        synced: !owes && inFlight.size === 0 && !delivery.isBehind,
+        synced,
         refused,
         overdue: overdueOf(inFlight.oldest, now - overdueMs),
       },
@@ -193,6 +198,6 @@ function overdueOf(oldest: Sent | undefined, before: number): string[] {
   return names;
 }
 
-function nonceText(nonce: number): string {
-  return nonce === 0 ? '' : String(nonce);
+function nonceText(nonce: number, before: string): string {
+  return nonce === 0 ? before : String(nonce);
 }

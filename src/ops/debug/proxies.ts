@@ -20,7 +20,7 @@ export interface ProxyTypeState {
   readonly shortName: string;
   /** The names that it asked for. */
   readonly names: Iterable<string>;
-  /** Nonces; empty before the first. */
+  /** Nonces; empty before the first; `resumed` of a proxy that came with everything, and has been sent nothing. */
   readonly sent: string;
   readonly acked: string;
   /** Undefined: never. */
