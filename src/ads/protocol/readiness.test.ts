@@ -54,6 +54,18 @@ describe.each([
     leave('4:b');
   });
 
+  test('a cluster that is changed meanwhile has the endpoints that it had: without any it would warm until then', () => {
+    const lab = labOf(delta);
+    lab.publish([CDS, 'a', '2'], [EDS, 'a', UNREADY], [RDS, 't', '2:b', ['b']]);
+    expect(lab.next()!.resources.get('a')).toBe('2');
+    expect(answer(lab, ['a', 'b'])).toEqual([`${EDS} a@ready`]);
+    expect(answer(lab, ['t'])).toEqual([`${RDS} t@2:b`]);
+    expect(lab.next()).toBeUndefined();
+    lab.now += BARRIER_TIMES.lingerMs;
+    expect(answer(lab, ['a', 'b'])).toEqual([`${EDS} a@${UNREADY}`]);
+    expect(lab.next()).toBeUndefined();
+  });
+
   test('a cluster that stays in use is emptied at once', () => {
     const lab = labOf(delta);
     lab.publish([EDS, 'a', UNREADY], [RDS, 't', '2:a', ['a']]);
