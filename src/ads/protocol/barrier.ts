@@ -167,10 +167,16 @@ export class Barrier {
     }
   }
 
-  /** Guarded resources changed: those that are back start a new departure when they leave again, however soon. */
-  present(differences: ReadonlyMap<string, { readonly now: Served | undefined }>): void {
-    for (const name of this.#returned)
-      if (differences.get(name)?.now === undefined && differences.has(name)) this.#returned.delete(name);
+  /**
+   * Guarded resources changed, and are owed: those that are back start a new departure when they leave again, however
+   * soon.
+   */
+  present(differences: ReadonlyMap<string, { readonly now: Served | undefined }>, { guarded }: Parties): void {
+    for (const name of this.#returned) {
+      const difference = differences.get(name);
+      const isHeld = difference?.now?.version === versionOf(guarded?.ledger.pending?.get(name));
+      if (difference !== undefined && (difference.now === undefined || isHeld)) this.#notReturned(name);
+    }
     if (this.#departures.length === 0) return;
     const names = new Set<string>();
     for (const [name, { now }] of differences) if (now !== undefined) names.add(name);
@@ -183,6 +189,14 @@ export class Barrier {
    */
   returned(names: Iterable<string>): void {
     for (const name of names) this.#returned.add(name);
+  }
+
+  /** It has left once more, or is again what the client has, before it was sent: nothing is to be waited for. */
+  #notReturned(name: string): void {
+    this.#returned.delete(name);
+    const names = new Set([name]);
+    const rest = this.#arrivals.map((each) => (each.nonce === Infinity ? split(each, names)[1] : each));
+    this.#arrivals = notEmpty(rest);
   }
 
   /** What a response has of those, with names that are new to the client. */

@@ -183,6 +183,7 @@ function composeOwed(of: Subscription, { view, blocked, piece, only, first }: Wa
   const removed: string[] = [];
   const rest = new Map<string, Held>();
   const unanswered = new Set<string>();
+  const repeated: string[] = [];
   let absents = 0;
   for (const [name, held] of owed) {
     if (!only(name)) {
@@ -197,8 +198,16 @@ function composeOwed(of: Subscription, { view, blocked, piece, only, first }: Wa
         ledger.refusals?.settled(name);
         continue;
       }
-      if (blocked?.(offer) === true) rest.set(name, held);
-      else items.push(offer);
+      if (blocked?.(offer) !== true) {
+        items.push(offer);
+        continue;
+      }
+      rest.set(name, held);
+      // A cluster that is changed in place warms until it has an assignment: until then, that of the former one.
+      if (!must || type.behind === undefined || typeof held !== 'object') continue;
+      if (ledger.refusals?.refused(name, held.version) === true) continue;
+      items.push(held);
+      repeated.push(name);
     } else if (!ledger.lacks(name, present)) {
       // The client has something whose bytes nobody has, and is left with it. If the name comes back, it is sent, even
       // though the client may already have it.
@@ -218,6 +227,7 @@ function composeOwed(of: Subscription, { view, blocked, piece, only, first }: Wa
   }
   const prior = priorsOf(of, owed);
   ledger.oweOnly(rest, unanswered);
+  for (const name of repeated) ledger.answered(name);
   if (items.length === 0 && removed.length === 0 && !first) return undefined;
   return { ...UNSENT, batches: items.length === 0 ? [] : [new Batch(items)], removed, prior, trial: piece };
 }

@@ -342,7 +342,7 @@ export class Delivery implements Watcher {
       if (concern !== undefined) awaited.owe(concern);
       this.#busy.add(subscription);
     }
-    if (clusters.size > 0) this.#barrier?.present(clusters);
+    if (clusters.size > 0) this.#barrier?.present(clusters, this.#parties);
     if (returned.length > 0) this.#needBarrier().returned(returned);
     const { guarded } = this.#parties;
     if (unguarded && guarded !== undefined) {

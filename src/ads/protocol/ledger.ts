@@ -152,6 +152,11 @@ export class Ledger {
     this.#asked.set(name, undefined);
   }
 
+  /** Still owed, but no longer in any case. */
+  answered(name: string): void {
+    this.#asked.delete(name);
+  }
+
   keep(name: string, held: Held): void {
     this.#kept.set(name, held);
   }

@@ -130,6 +130,40 @@ describe.each(kinds)('over %s', (_, delta) => {
     expect(log).toEqual([]);
   });
 
+  test('what was refused is tried again once the client has been given back what it had, however late that is', () => {
+    const lab = new Lab(delta);
+    const names: Readonly<Record<string, readonly string[]>> = delta ? {} : { [EDS]: ['a'], [RDS]: ['t', 'u'] };
+    const answer = ({ typeUrl, nonce, version }: Response, error?: string): void =>
+      lab.ask({ typeUrl, nonce, version, error, names: names[typeUrl] ?? [] });
+    lab.publish([CDS, 'a', '1'], [EDS, 'a', '1'], [RDS, 't', '1', ['a']], [RDS, 'u', '1']);
+    lab.take({ typeUrl: CDS });
+    lab.take({ typeUrl: EDS, names: ['a'] });
+    lab.take({ typeUrl: LDS });
+    lab.take({ typeUrl: RDS, names: ['t', 'u'] });
+    lab.publish([CDS, 'a', undefined], [RDS, 't', 'bad']);
+    const bad = lab.next()!;
+    lab.publish([CDS, 'a', '2']);
+    const clusters = lab.next()!;
+    const assignments = lab.next()!;
+    answer(bad, 'Only unique values for domains are permitted');
+    lab.publish([RDS, 'u', '2']);
+    const other = lab.next()!;
+    expect([bad, clusters, assignments, other].map(({ resources }) => [...resources.keys()].join())).toEqual([
+      ...['t', 'a', 'a'],
+      // The former table names a cluster that the client is yet to accept.
+      'u',
+    ]);
+    answer(assignments);
+    answer(clusters);
+    // The client takes longer for its answer than a refusal counts.
+    expect(lab.pass(61)).toEqual([]);
+    answer(other);
+    const back = lab.next()!;
+    expect([...back.resources]).toEqual([['t', '1']]);
+    answer(back);
+    expect(lab.pass(1, names, RDS)).toEqual(['62s rds t@bad']);
+  });
+
   test('names that do not exist are answered some thousands at a time, each once', () => {
     const lab = new Lab(delta);
     const names = Array.from({ length: 2 * MAX_ABSENT + 2 }, (_, i) => `n${i}`);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { BARRIER_TIMES } from './barrier.ts';
-import { Lab } from '../testing/lab.ts';
+import { type Item, Lab } from '../testing/lab.ts';
 import { CDS, EDS, LDS, RDS, UNREADY } from '../testing/world.ts';
 
 /** A client that routes by table t, which names cluster a; it has b, too. */
@@ -52,6 +52,18 @@ describe.each([
     expect(answer(lab, ['a', 'b'])).toEqual([`${EDS} a@ready`]);
     expect(answer(lab, ['t'])).toEqual([`${RDS} t@3:a`]);
     leave('4:b');
+  });
+
+  test('a cluster that is changed meanwhile has the endpoints that it had: without any it would warm until then', () => {
+    const lab = labOf(delta);
+    lab.publish([CDS, 'a', '2'], [EDS, 'a', UNREADY], [RDS, 't', '2:b', ['b']]);
+    expect(lab.next()!.resources.get('a')).toBe('2');
+    expect(answer(lab, ['a', 'b'])).toEqual([`${EDS} a@ready`]);
+    expect(answer(lab, ['t'])).toEqual([`${RDS} t@2:b`]);
+    expect(lab.next()).toBeUndefined();
+    lab.now += BARRIER_TIMES.lingerMs;
+    expect(answer(lab, ['a', 'b'])).toEqual([`${EDS} a@${UNREADY}`]);
+    expect(lab.next()).toBeUndefined();
   });
 
   test('a cluster that stays in use is emptied at once', () => {
@@ -122,37 +134,60 @@ describe.each([
   });
 });
 
-test('over state of the world a table waits for such a cluster also while that is yet to be sent', () => {
-  const lab = labOf(false);
+describe('over state of the world, to a client that leaves so many responses unanswered that it is not sent another one', () => {
   const names: Readonly<Record<string, readonly string[]>> = { [EDS]: ['a', 'b'], [RDS]: ['t'] };
-  const answers = new Map<string, () => void>();
-  const sent = (): string | undefined => {
-    const response = lab.next();
-    if (response === undefined) return undefined;
-    const { typeUrl, nonce, version, resources } = response;
-    answers.set(typeUrl, () => lab.ask({ typeUrl, nonce, version, names: names[typeUrl] ?? [] }));
-    return [typeUrl, ...Array.from(resources, ([name, content]) => `${name}@${content}`)].join(' ');
-  };
-  const answer = (typeUrl: string): void => answers.get(typeUrl)!();
-  lab.publish([RDS, 't', '2:b', ['b']]);
-  sent();
-  answer(RDS);
-  // The client leaves so many responses unanswered that it is not sent another one.
-  for (const content of ['2', '3', '4']) {
-    lab.publish([CDS, 'b', content]);
-    expect(sent()).toBe(`${CDS} a@1 b@${content}`);
+
+  /** Its table names b, and a is gone; it is sent what comes, and answers when the test says so. */
+  function slowClient(): { lab: Lab; sent: () => string | undefined; answer: (typeUrl: string) => void } {
+    const lab = labOf(false);
+    const answers = new Map<string, () => void>();
+    const sent = (): string | undefined => {
+      const response = lab.next();
+      if (response === undefined) return undefined;
+      const { typeUrl, nonce, version, resources } = response;
+      answers.set(typeUrl, () => lab.ask({ typeUrl, nonce, version, names: names[typeUrl] ?? [] }));
+      return [typeUrl, ...Array.from(resources, ([name, content]) => `${name}@${content}`)].join(' ');
+    };
+    const answer = (typeUrl: string): void => answers.get(typeUrl)!();
+    lab.publish([RDS, 't', '2:b', ['b']]);
+    sent();
+    answer(RDS);
+    for (const content of ['2', '3', '4']) {
+      lab.publish([CDS, 'b', content]);
+      expect(sent()).toBe(`${CDS} a@1 b@${content}`);
+    }
+    sent();
+    answer(EDS);
+    lab.publish([CDS, 'a', undefined], [EDS, 'a', undefined]);
+    expect(sent()).toBeUndefined();
+    return { lab, sent, answer };
   }
-  sent();
-  answer(EDS);
-  lab.publish([CDS, 'a', undefined], [EDS, 'a', undefined]);
-  expect(sent()).toBeUndefined();
-  lab.publish([CDS, 'a', '2'], [EDS, 'a', 'other'], [RDS, 't', '3:a', ['a']]);
-  expect(sent()).toBe(`${EDS} a@other`);
-  answer(EDS);
-  expect(sent()).toBeUndefined();
-  answer(CDS);
-  expect([sent(), sent()]).toEqual([`${CDS} b@4 a@2`, `${EDS} a@other`]);
-  expect(sent()).toBeUndefined();
-  answer(CDS);
-  expect(sent()).toBe(`${RDS} t@3:a`);
+
+  test('a table waits for a cluster that comes back as another one', () => {
+    const { lab, sent, answer } = slowClient();
+    lab.publish([CDS, 'a', '2'], [EDS, 'a', 'other'], [RDS, 't', '3:a', ['a']]);
+    expect(sent()).toBe(`${EDS} a@other`);
+    answer(EDS);
+    expect(sent()).toBeUndefined();
+    answer(CDS);
+    expect([sent(), sent()]).toEqual([`${CDS} b@4 a@2`, `${EDS} a@other`]);
+    expect(sent()).toBeUndefined();
+    answer(CDS);
+    expect(sent()).toBe(`${RDS} t@3:a`);
+  });
+
+  test.each<[string, Item[]]>([
+    ['at once', []],
+    ['after it has left once more', [[CDS, 'a', undefined]]],
+  ])('no table waits for a cluster that is again what the client has: %s', (_, meanwhile) => {
+    const { lab, sent } = slowClient();
+    lab.publish([CDS, 'a', '2'], [EDS, 'a', 'ready'], [RDS, 't', '3:a', ['a']]);
+    expect(sent()).toBeUndefined();
+    if (meanwhile.length > 0) {
+      lab.publish(...meanwhile, [RDS, 't', '2:b', ['b']]);
+      expect(sent()).toBeUndefined();
+    }
+    lab.publish([CDS, 'a', '1'], [RDS, 't', '4:a', ['a']]);
+    expect(sent()).toBe(`${RDS} t@4:a`);
+  });
 });

@@ -14,7 +14,8 @@ import { usesOf } from './uses.ts';
  *
  * - An assignment that loses its last ready endpoint waits for the tables and listeners that are about to leave its
  *   cluster: it would be ahead of them. It lingers after that, as a cluster does that nothing names any more: retries in
- *   back-off look for an endpoint again. A cluster that stays in use is emptied at once.
+ *   back-off look for an endpoint again. A cluster that stays in use is emptied at once. One that is changed meanwhile,
+ *   and warms, has its former endpoints until then.
  * - A table waits for an owed assignment that brings the first ready endpoint: that may be waiting for the answer to
  *   an earlier one.
  */

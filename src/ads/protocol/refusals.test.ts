@@ -88,7 +88,7 @@ test('a refused version is tried again after a time that doubles with every refu
   for (let i = 0; i < 9; i++) {
     expect(refusals.forbids('a', 'v')).toBe(true);
     let wait = 0;
-    while ([...refusals.due(now + wait)].length === 0) wait += 30_000;
+    while ([...refusals.due(now + wait, undefined)].length === 0) wait += 30_000;
     waits.push(wait / 60_000);
     now += wait;
     expect(refusals.forbids('a', 'v')).toBe(false);
@@ -112,10 +112,10 @@ test('of what was refused, all that is due is tried again, once', () => {
     refusals.refuse(name, { version: '1', held: undefined, now, about: 1, after: 1, suspected: false, message: 'no' });
   refuse('first', 0);
   refuse('later', 1_000);
-  expect([...refusals.due(59_999)]).toEqual([]);
-  expect([...refusals.due(60_000)]).toEqual([['first', undefined]]);
-  expect([...refusals.due(60_500)]).toEqual([]);
-  expect([...refusals.due(61_000)]).toEqual([['later', undefined]]);
+  expect([...refusals.due(59_999, undefined)]).toEqual([]);
+  expect([...refusals.due(60_000, undefined)]).toEqual([['first', undefined]]);
+  expect([...refusals.due(60_500, undefined)]).toEqual([]);
+  expect([...refusals.due(61_000, undefined)]).toEqual([['later', undefined]]);
 });
 
 test('what was refused is not looked at while nothing is due', () => {
@@ -126,7 +126,7 @@ test('what was refused is not looked at while nothing is due', () => {
     looked++;
     return new Map<unknown, unknown>().entries();
   });
-  const due = [...refusals.due(59_999)];
+  const due = [...refusals.due(59_999, undefined)];
   values.mockRestore();
   expect({ due, looked }).toEqual({ due: [], looked: 0 });
 });

@@ -176,15 +176,19 @@ export class Refusals {
     for (const refused of this.#names.get(name)?.versions.values() ?? []) refused.due = true;
   }
 
-  /** Names with a rejected version that is due, and what the client holds. From now on that version may be sent. */
-  *due(now: number): Generator<[string, Held]> {
+  /**
+   * Names with a rejected version that is due, and what the client holds. From now on that version may be sent.
+   * @param owed with what the client was sent last: what it rejected is due only once it was given back what it had.
+   */
+  *due(now: number, owed: ReadonlyMap<string, Held> | undefined): Generator<[string, Held]> {
     if (now < this.#dueAt) return;
     this.#dueAt = Infinity;
     for (const [name, { versions, held, given }] of this.#names) {
       let any = false;
-      for (const refused of versions.values()) {
+      for (const [version, refused] of versions) {
         if (refused.due) continue;
-        if (refused.retryAt > now) this.#dueAt = Math.min(this.#dueAt, refused.retryAt);
+        const isDue = now >= refused.retryAt && versionOf(owed?.get(name)) !== version;
+        if (!isDue) this.#dueAt = Math.min(this.#dueAt, refused.retryAt);
         else refused.due = any = true;
       }
       if (any) yield [name, given === undefined ? held : given.held];

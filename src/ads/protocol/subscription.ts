@@ -291,7 +291,7 @@ export class Subscription {
 
   /** Tries what was rejected again, when it is due. */
   retry(now: number): void {
-    for (const [name, held] of this.ledger.refusals?.due(now) ?? []) {
+    for (const [name, held] of this.ledger.refusals?.due(now, this.ledger.pending) ?? []) {
       if (this.ledger.pending?.has(name) !== true) this.ledger.owe(name, held);
     }
     if (this.#wholeRefusal !== undefined && now >= this.#wholeRefusal.retryAt && this.inFlight.size === 0)
