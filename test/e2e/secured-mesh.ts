@@ -6,7 +6,7 @@ import { kindOf } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
 import type { OnEnd } from '../../src/testing/on-end.ts';
-import { object, serviceEntry, sidecar } from '../features/objects.ts';
+import { meshConfig, object, serviceEntry, sidecar } from '../features/objects.ts';
 import type { Program } from '../features/program.ts';
 import { Directory } from '../features/sources.ts';
 import { type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';
@@ -176,6 +176,9 @@ export class SecuredMesh {
 
   /** Deletes what was applied. No proxy has rejected anything. */
   async reset(): Promise<void> {
+    // A mesh config that is deleted stays in force.
+    const defaults = meshConfig('');
+    if ([...this.#applied].some((each) => isSame(each, defaults))) await this.apply(defaults);
     await this.delete(...this.#applied);
     const log = this.program.log.splice(0);
     expect(log.filter(({ msg }) => msg === 'Proxy rejected resources')).toEqual([]);
