@@ -36,7 +36,7 @@ export function decodeService(suffix: string, bytes: Uint8Array, cluster: MeshCl
     const named = readNamed(whole, suffix, cluster, DNS_LABEL);
     const id = whole.get('clusterID');
     if (id.number(0, 0xffff_ffff) !== cluster.id) id.wrong(`is not ${cluster.id}, the id of cluster ${cluster.name}`);
-    // So an ExternalName is written, which is no use to others: Cilium's own readers refuse it.
+    // An ExternalName looks like this. It is of no use in other clusters, and Cilium's own readers refuse it.
     const isExternalName = whole.get('frontends').at('').isSet;
     const lists = new Map<string, readonly NamedPort[]>();
     const frontends = isExternalName ? [] : readAddresses(whole.get('frontends'), MOST_FRONTENDS, lists);

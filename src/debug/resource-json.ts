@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 import type { EncodedResource } from '../ads/store/resource.ts';
-import { FieldReader } from '../ads/wire/wire-read.ts';
+import { FieldReader } from '../ads/wire/field-reader.ts';
 import { type Json, type Protos, typeOfUrl } from '../envoy/encode/proto.ts';
 import { jsonOf, shownBytes } from '../snapshot.ts';
 

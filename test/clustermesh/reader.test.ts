@@ -478,7 +478,7 @@ withPeers(['etcd'], 'a reader of a real etcd in which Cilium would write', () =>
     expect([reading.sink.backends, reading.source.details().failures]).toEqual([WEB, 1]);
     await clock.advance(1_000);
     await expect.poll(() => reading.source.details().connected).toBe(true);
-    expect(troubleOf(reading)).toBeUndefined();
+    await expect.poll(() => troubleOf(reading)).toBeUndefined();
     await reading.end();
     expect(clock.pending).toBe(0);
   });

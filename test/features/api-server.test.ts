@@ -171,6 +171,8 @@ describe.each([
       virtualService('reviews', { hosts: ['reviews'], http: [{ route }] }),
       destinationRule('reviews', { host: 'reviews', subsets }),
     );
+    // What the time that was skipped has ended is committed.
+    await program.settled();
     const { commits } = committer.stats;
     await cluster.server.start();
     const { requests } = cluster.server.cluster;

@@ -12,7 +12,8 @@ import { type RolloutEvents, Rollouts } from '../rollouts/rollouts.ts';
 import { References } from '../store/served.ts';
 import { Store } from '../store/store.ts';
 import type { ResourceTypes } from '../types.ts';
-import { type DiscoveryRequest, FieldReader, readDeltaRequest, readRequest } from '../wire/wire-read.ts';
+import { FieldReader } from '../wire/field-reader.ts';
+import { type DiscoveryRequest, readDeltaRequest, readRequest } from '../wire/wire-read.ts';
 import type { WorldView } from '../store/world.ts';
 
 export const CDS = 'cds';

@@ -1,7 +1,7 @@
 import { BadRequest } from '../bad-request.ts';
 import { Buffer } from 'node:buffer';
 import type { ConnectedProxy } from '../types.ts';
-import { FieldReader } from '../wire/wire-read.ts';
+import { FieldReader } from '../wire/field-reader.ts';
 
 const MAX_DEPTH = 64;
 /** A node is kept as long as its proxy. Its annotations may be a quarter of this, and Envoy's extensions 60 KB. */

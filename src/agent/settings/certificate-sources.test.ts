@@ -48,7 +48,7 @@ test.each([
     'spire.sock',
   ],
   ['under the usual name, before it is there', { env: { WORKLOAD_IDENTITY_SOCKET_FILE: 'socket' } }, undefined],
-  ['what is no socket', { files: [SOCKET] }, undefined],
+  ['a file where a socket is expected', { files: [SOCKET] }, undefined],
   ['of no use without Envoy', { sockets: [SOCKET], env: { DISABLE_ENVOY: 'true' } }, undefined],
 ])('a provider of certificates is found by its socket: %s', (_, pod, provider) => {
   const found = sources(pod);
