@@ -77,6 +77,7 @@ export function chart(started: () => RunningNode): void {
 const OUTLIVES = [
   ...['default', NAMESPACE, 'kube-system'].map((namespace) => `ConfigMap ${namespace} istio-ca-root-cert`),
   ...['fairlead-ca', 'istio-ca-secret'].map((name) => `Secret ${NAMESPACE} ${name}`),
+  `ConfigMap ${NAMESPACE} istio`,
   'Lease kube-system fairlead',
   ...readdirSync(join(CHART, 'crds')).map((file) => {
     const [, name] = /^ {2}name: (\S+)$/m.exec(readFileSync(join(CHART, 'crds', file), 'utf8')) ?? [];
