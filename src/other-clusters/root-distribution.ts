@@ -49,10 +49,9 @@ interface Writer {
 }
 
 /**
- * Keeps the roots of the mesh in the namespaces and the injection webhook of other clusters, while this replica leads: of
- * those whose root namespace
- * says that this control plane may. Two control planes that both write would undo each other's work without end. A rotation
- * does not wait for it: other clusters would decide how long it takes.
+ * Keeps the roots of the mesh in the namespaces and the injection webhook of other clusters while this replica leads: of
+ * those whose root namespace says that this control plane may. Two control planes that both write would undo each other's
+ * work without end. A rotation does not wait for other clusters: they would decide how long it takes.
  */
 export class RootDistribution {
   readonly #options: RootDistributionOptions;
