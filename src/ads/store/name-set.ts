@@ -1,5 +1,6 @@
 import { type ContentHasher, hashKey, SetHash } from './content-hash.ts';
 import { NameBudget, type Room } from './name-budget.ts';
+import { NameIndex } from './name-index.ts';
 
 /** A set that differs from its base by more names than this is copied. */
 export const MAX_DIFFERENCES = 1024;
@@ -56,6 +57,15 @@ interface Step {
   readonly to: NameSet;
 }
 
+/** What there is once for all sets with the same base. */
+interface Base {
+  /** Memory that its names take. */
+  readonly room: Room;
+  /** How many sets have it. */
+  sets: number;
+  index?: NameIndex;
+}
+
 /** Names as a request carries them; they become strings only for a set that is not known yet. */
 export interface RequestedNames {
   readonly count: number;
@@ -64,6 +74,7 @@ export interface RequestedNames {
   strings(): readonly string[];
   /** Of the names, however they are ordered. */
   hash(hasher: ContentHasher): SetHash;
+  areIn(index: NameIndex): boolean;
 }
 
 /**
@@ -77,8 +88,7 @@ export class NameSets {
   /** If keys collide, this has the first set. The others are not shared, or only by digest. */
   readonly #byHash = new Map<number, NameSet>();
   readonly #byDigest = new Map<string, NameSet>();
-  /** Memory that bases take, and how many sets have them. */
-  readonly #bases = new Map<ReadonlySet<string>, { readonly room: Room; sets: number }>();
+  readonly #bases = new Map<ReadonlySet<string>, Base>();
   readonly #hasher: ContentHasher;
   readonly #budget: NameBudget;
   #size = 0;
@@ -97,9 +107,8 @@ export class NameSets {
     const digest = requested.digest();
     const known = this.#byDigest.get(digest);
     if (known !== undefined) return hold(known);
-    const names = requested.strings();
     const hash = requested.hash(this.#hasher);
-    const set = this.#known(names, hash) ?? this.#new(names, hash, address);
+    const set = this.#known(requested, hash) ?? this.#new(requested.strings(), hash, address);
     this.#remember(digest, set);
     return set;
   }
@@ -108,11 +117,20 @@ export class NameSets {
    * The set in use that has these names, however they are ordered. Names that repeat have another hash, unless they were
    * made to collide: then their client gets more than it has asked for.
    */
-  #known(names: readonly string[], hash: SetHash): NameSet | undefined {
+  #known(requested: RequestedNames, hash: SetHash): NameSet | undefined {
     const found = this.#byHash.get(hashKey(hash));
     if (found?.hash.equals(hash) !== true) return undefined;
-    for (const name of names) if (!found.has(name)) return undefined;
-    return hold(found);
+    const hasAll =
+      found.differences.size === 0
+        ? requested.areIn(this.#indexOf(found.base))
+        : requested.strings().every((name) => found.has(name));
+    return hasAll ? hold(found) : undefined;
+  }
+
+  /** Made once a second client names the same in another order, which Envoys do not do. */
+  #indexOf(base: ReadonlySet<string>): NameIndex {
+    const known = this.#bases.get(base)!;
+    return (known.index ??= new NameIndex(base, this.#hasher));
   }
 
   #new(names: readonly string[], hash: SetHash, address: string): NameSet {

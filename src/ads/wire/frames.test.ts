@@ -133,6 +133,15 @@ test('what tables have in common is put together once for all of them', () => {
   expect(second!.includes(bytes!)).toBe(true);
 });
 
+test('short children of a part that is longer than a slice are put together once', () => {
+  const long = join(...Array.from({ length: 100 }, (_, i) => leaf(1000, i)));
+  const frames = new Frames();
+  const of = (name: string): Frame =>
+    frames.of(content([new Batch([served(name, join(long, leaf(5000, name.length)))])], true), 0);
+  const [one, other] = [of('one'), of('other')];
+  expect(one.slices.filter((slice) => other.slices.some(({ buffer }) => buffer === slice.buffer))).toHaveLength(2);
+});
+
 test('frames that are kept for others are bounded, however many different things streams ask for', () => {
   const frames = new Frames({ ...FRAME_LIMITS, frames: 100_000 });
   const of = (i: number): Frame => frames.of(content([], true, [`${i}`.padEnd(10_000)]), 0);

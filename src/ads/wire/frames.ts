@@ -224,9 +224,10 @@ function sharedSizeOf(part: Part): number {
   return size;
 }
 
-/** If a part is longer than a slice, its children are shared instead. */
+/** If a part is longer than a slice, its children are shared instead, unless they are too short. */
 function isShared(part: Part): boolean {
-  return part.length >= SHARED_BYTES && (part.length <= SLICE_BYTES || 'bytes' in part);
+  if (part.length < SHARED_BYTES) return false;
+  return part.length <= SLICE_BYTES || 'bytes' in part || part.children.every(({ length }) => length < SHARED_BYTES);
 }
 
 function resourceSize(item: Served, delta: boolean): number {

@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer';
 import { hash } from 'node:crypto';
 import { BadRequest } from '../bad-request.ts';
 import { type ContentHasher, SetHash } from '../store/content-hash.ts';
+import type { NameIndex } from '../store/name-index.ts';
 import type { RequestedNames } from '../store/name-set.ts';
 import type { Served } from '../store/served.ts';
 import type { ServedIndex } from '../store/served-index.ts';
@@ -106,10 +107,16 @@ export class WireNames implements RequestedNames {
     return names;
   }
 
+  areIn(index: NameIndex): boolean {
+    const view = viewOf(this.#buffer);
+    let areIn = true;
+    this.#visit((from, to) => void (areIn &&= index.has(this.#buffer, view, from, to)));
+    return areIn;
+  }
+
   hash(hasher: ContentHasher): SetHash {
     const hash = new SetHash();
-    const { buffer, byteOffset, length } = this.#buffer;
-    const view = new DataView(buffer, byteOffset, length);
+    const view = viewOf(this.#buffer);
     this.#visit((from, to) => {
       hasher.bytes(view, from, to);
       hash.add(hasher);
@@ -127,6 +134,10 @@ export class WireNames implements RequestedNames {
       if (to > from && !(to === from + 1 && this.#buffer[from] === STAR)) visit(from, to);
     }
   }
+}
+
+function viewOf({ buffer, byteOffset, length }: Buffer): DataView {
+  return new DataView(buffer, byteOffset, length);
 }
 
 function expectName(from: number, to: number): void {
@@ -161,7 +172,7 @@ class WireVersions implements RequestedVersions {
 
   compare(indexes: readonly ServedIndex[]): { items: readonly Served[]; held: Map<string, string> } {
     const hasher = this.#hasher;
-    const view = new DataView(this.#buffer.buffer, this.#buffer.byteOffset, this.#buffer.length);
+    const view = viewOf(this.#buffer);
     const isHeld = indexes.map(({ items }) => new Uint8Array(items.length));
     const others: number[] = [];
     const reader = new FieldReader(this.#buffer);

@@ -19,7 +19,7 @@ import { type Topology, nowhere } from '../../model/topology.ts';
 import { type NodeFacts, readNode } from '../../reconcilers/proxy-node.ts';
 import { selectSidecar } from '../../reconcilers/sidecar/sidecar.ts';
 import { augmentLabels, localityOfLabels } from '../../reconcilers/core/workload.ts';
-import { type Inputs, optionsOf } from '../inputs.ts';
+import { type Inputs, type MeshOptions, optionsOf } from '../inputs.ts';
 import { type SelectedNames, type WorkloadClass, workloadClass } from './workload-classes.ts';
 import type { Workloads } from '../objects/workloads.ts';
 import type { Selectors } from './selectors.ts';
@@ -103,23 +103,35 @@ export interface ProxyDeps {
 }
 
 export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
-  const view = (proxy: ConnectedProxy, read: Reader): ResolvedProxy => {
+  /** What the nodes of proxies say that are about to be admitted: each is read once. */
+  const previewed = new WeakMap<ConnectedProxy, { readonly options: MeshOptions; readonly node: Node }>();
+  const preview = (proxy: ConnectedProxy, options: MeshOptions): Node => {
+    const node = nodeOf(proxy, options);
+    previewed.set(proxy, { options, node });
+    return node;
+  };
+  const admitted = (proxy: ConnectedProxy, options: MeshOptions): Node => {
+    const known = previewed.get(proxy);
+    previewed.delete(proxy);
+    return known?.options === options ? known.node : nodeOf(proxy, options);
+  };
+  const view = (proxy: ConnectedProxy, read: Reader, node: typeof nodeOf): ResolvedProxy => {
     const options = optionsOf(read, deps.inputs);
-    const result = readNode(proxy, {
-      namespace: options.defaultProxyNamespace,
-      proxyType: options.defaultProxyType,
-      domainSuffix: options.domainSuffix,
-    });
+    const result = node(proxy, options);
     if ('error' in result) return result;
-    const { node } = result;
-    const { clusterAliases: aliases = {} } = options;
-    return viewOf({ ...node, cluster: ownValue(aliases, node.cluster) ?? node.cluster }, proxy, read, deps);
+    const { cluster } = result.node;
+    return viewOf(
+      { ...result.node, cluster: ownValue(options.clusterAliases ?? {}, cluster) ?? cluster },
+      proxy,
+      read,
+      deps,
+    );
   };
   const resolved = graph.derive(
     'resolvedProxies',
     deps.inputs.proxies,
     (key, proxy, read, emit: Emit<ResolvedProxy>) => {
-      emit(key, view(proxy, read));
+      emit(key, view(proxy, read, admitted));
     },
   );
   const keyed = (name: string, keyOf: (view: AcceptedProxy) => string | undefined) =>
@@ -129,7 +141,7 @@ export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
     });
   return {
     resolved,
-    preview: (proxy) => view(proxy, graph.present),
+    preview: (proxy) => view(proxy, graph.present, preview),
     byScope: keyed('proxies by scope', (view) => view.scope.key),
     byTraits: keyed('proxies by traits', (view) => traitsKey(view.scope.traits)),
     byViewTraits: keyed('proxies by traits of views', (view) => viewTraitsKey(view.scope.traits)),
@@ -138,6 +150,13 @@ export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
     byAccount: keyed('proxies by account', (view) => view.account || undefined),
     byTopology: keyed('proxies by topology', (view) => view.topologyKey),
   };
+}
+
+type Node = ReturnType<typeof readNode>;
+
+function nodeOf(proxy: ConnectedProxy, options: MeshOptions): Node {
+  const { defaultProxyNamespace: namespace, defaultProxyType: proxyType, domainSuffix } = options;
+  return readNode(proxy, { namespace, proxyType, domainSuffix });
 }
 
 function accountOf({ identity }: ConnectedProxy, clusterId: string): AccountKey | '' {

@@ -1,0 +1,51 @@
+import { Buffer } from 'node:buffer';
+import type { ContentHasher } from './content-hash.ts';
+
+/** Names as bytes, found by their hash: those of a request are compared with them without becoming strings. */
+export class NameIndex {
+  readonly #hasher: ContentHasher;
+  /** All names, one after the other. */
+  readonly #bytes: Buffer;
+  /** Where each begins, and where the last one ends. */
+  readonly #starts: Uint32Array;
+  /** Numbers of names plus one, at the first free place from the one that their hash names; a power of two of places. */
+  readonly #places: Uint32Array;
+
+  constructor(names: ReadonlySet<string>, hasher: ContentHasher) {
+    this.#hasher = hasher;
+    this.#bytes = Buffer.from([...names].join(''));
+    this.#starts = new Uint32Array(names.size + 1);
+    this.#places = new Uint32Array(2 ** Math.ceil(Math.log2(2 * names.size + 1)));
+    let [number, at] = [0, 0];
+    for (const name of names) {
+      hasher.text(name);
+      this.#places[this.#freePlace(hasher.a)] = ++number;
+      this.#starts[number] = at += Buffer.byteLength(name);
+    }
+  }
+
+  /** Whether one of the names has these bytes. `view`: of the same bytes. */
+  has(bytes: Uint8Array, view: DataView, from: number, to: number): boolean {
+    this.#hasher.bytes(view, from, to);
+    const places = this.#places;
+    const last = places.length - 1;
+    for (let place = this.#hasher.a & last; places[place] !== 0; place = (place + 1) & last)
+      if (this.#is(places[place]! - 1, bytes, from, to)) return true;
+    return false;
+  }
+
+  #is(number: number, bytes: Uint8Array, from: number, to: number): boolean {
+    const start = this.#starts[number]!;
+    if (this.#starts[number + 1]! - start !== to - from) return false;
+    const own = this.#bytes;
+    for (let i = from; i < to; i++) if (bytes[i] !== own[start + i - from]) return false;
+    return true;
+  }
+
+  #freePlace(hash: number): number {
+    const last = this.#places.length - 1;
+    let place = hash & last;
+    while (this.#places[place] !== 0) place = (place + 1) & last;
+    return place;
+  }
+}
