@@ -1,5 +1,3 @@
-import type { Names } from './served.ts';
-
 /** A set, or the keys of a map. */
 type Keys<K> = Pick<ReadonlySet<K>, 'has' | 'size' | 'keys'>;
 
@@ -9,7 +7,7 @@ export function* common<K>(a: Keys<K>, b: Keys<K>): Generator<K> {
   for (const name of few.keys()) if (many.has(name)) yield name;
 }
 
-export function haveCommon(a: Names, b: Names): boolean {
+export function haveCommon<K>(a: Keys<K>, b: Keys<K>): boolean {
   const [few, many] = a.size <= b.size ? [a, b] : [b, a];
   for (const name of few.keys()) if (many.has(name)) return true;
   return false;

@@ -1,7 +1,7 @@
 import { type Difference, Differences } from './differences.ts';
 import { Earlier } from './earlier.ts';
 import { type Changes, List, type News, type Root } from './forest.ts';
-import { common } from './names.ts';
+import { haveCommon } from './names.ts';
 import type { Served } from './served.ts';
 import { findIn, type HoldersByName, type Sight, type Viewpoint, type WorldView } from './world.ts';
 
@@ -87,7 +87,7 @@ function hasSome(root: Root, changes: Changes, holdersByName: HoldersByName): bo
 /** Whether one of the lists is below a root. Asked for each proxy, of lists that they share: those are at hand. */
 function isBelow(root: Root, lists: List | ReadonlySet<List>): boolean {
   if (lists instanceof List) return lists.roots.has(root);
-  return !common(lists, root.lists).next().done;
+  return haveCommon(lists, root.lists);
 }
 
 function compareNames(
