@@ -43,6 +43,7 @@ const credentials = new Credentials({
   others: { issuerOf: () => undefined },
   clock: systemClock,
   log: { warn: (message, fields) => console.warn(message, fields) },
+  audit: () => undefined,
   allow: () => Promise.resolve(),
   present: (certificate) => server.present(certificate),
   signal: new AbortController().signal,

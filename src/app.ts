@@ -30,7 +30,7 @@ import { checkFiles, translateFiles } from './offline.ts';
 import { AllowedAddresses } from './jwks/addresses.ts';
 import { fetchText } from './jwks/fetch-text.ts';
 import { KeySets } from './jwks/key-sets.ts';
-import { LogBudget } from './ops/log-budget.ts';
+import { AUDIT_RATE, LogBudget } from './ops/log-budget.ts';
 import { createLogger, type Logger } from './ops/logger.ts';
 import { startOps } from './ops-serving.ts';
 import { logProblems } from './engine/problem-log.ts';
@@ -105,9 +105,10 @@ export async function startServing(
   signal: AbortSignal,
   surroundings: Surroundings = {},
 ): Promise<Serving> {
-  const log = new LogBudget(createLogger({ ...config.log, ...(surroundings.log && { stream: surroundings.log }) }), {
-    now: () => performance.now(),
-  });
+  const logger = createLogger({ ...config.log, ...(surroundings.log && { stream: surroundings.log }) });
+  const now = (): number => performance.now();
+  const log = new LogBudget(logger, { now });
+  const audit = new LogBudget(logger, { rate: AUDIT_RATE, now });
   const end = new AbortController();
   /** What makes the process end, in order. */
   const failure = new AbortController();
@@ -119,7 +120,8 @@ export async function startServing(
   try {
     const { clock = systemClock, identity = replicaName() } = surroundings;
     const opened = openSource(config.source);
-    const secure = config.secure && secureServing(config, config.secure, opened, log, clock, identity, end.signal);
+    const secure =
+      config.secure && secureServing(config, config.secure, opened, { log, audit }, clock, identity, end.signal);
     const { protos = createProtos(), validate = createValidator() } = surroundings;
     const debugging = createDebugging({ protos, mesh: config.mesh, identity, clock });
     const engine = await startEngine({
@@ -156,13 +158,20 @@ export async function startServing(
       ...shared,
       surroundings: { ...surroundings, clock, identity },
       roots: secure?.roots,
+      failed: (error) => {
+        if (end.signal.aborted) return;
+        log.error('What talks to the API server has ended; please report it', { err: error });
+        failure.abort(
+          new Error('objects are not followed any more: proxies keep what they have until another replica serves them'),
+        );
+      },
     });
     secure?.accept(source.otherClusters.tokens);
     webhooks?.accept(source.otherClusters);
     logProblems(engine.mesh, log, { about: hasNoStatus(config), locate: source.locate });
     const { health, monitoring } = await startOps({
       ...shared,
-      ...{ source, secure, webhooks },
+      ...{ source, secure, webhooks, logger },
       debug: debugging.start(engine, source),
       unexpectedErrors: () => unexpectedErrors,
     }).catch(async (error: unknown) => {

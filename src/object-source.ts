@@ -104,6 +104,8 @@ export interface ObjectSourceOptions {
   readonly surroundings: SourceSurroundings;
   /** Written into the namespaces of a cluster; absent without an authority. */
   readonly roots: Roots | undefined;
+  /** Something has ended that goes on for as long as the program does. */
+  readonly failed: (error: unknown) => void;
   readonly signal: AbortSignal;
 }
 
@@ -180,7 +182,7 @@ function allocateForFiles({ mesh, committer }: Engine): void {
 
 function clusterSource(
   client: KubeClient,
-  { config, engine, validate, log, surroundings, roots, signal }: ObjectSourceOptions,
+  { config, engine, validate, log, surroundings, roots, failed, signal }: ObjectSourceOptions,
 ): ObjectSource {
   const { clock = systemClock, identity = replicaName(), podUid = process.env['POD_UID'] } = surroundings;
   const { clusterId, rootNamespace } = config.mesh;
@@ -196,6 +198,7 @@ function clusterSource(
     hold: () => engine.committer.hold(),
     rootNamespace,
     kinds: kindsToRead(config.mesh),
+    failed,
     observed: (kind, namespace, name) => statuses.observed(kind, namespace, name),
   });
   const latest: StatusWriterOptions['latest'] = (kind, namespace, name) => operator.latest(kind, namespace, name);
@@ -315,10 +318,10 @@ function clusterSource(
       );
     isRead = true;
   });
-  operator.start().catch((err: unknown) => log.error('The operator stopped', { err }));
+  operator.start().catch(failed);
   const remarking = operator.whenReady().then(() => warnOfUnreadKinds({ api: client, log, signal }));
-  const telling = configurations.map((configuration) => configuration.run({ signal }));
-  const electing = config.statusWrites ? electors.map((elector) => elector.run({ signal })) : [];
+  const telling = configurations.map((configuration) => configuration.run({ signal }).catch(failed));
+  const electing = config.statusWrites ? electors.map((elector) => elector.run({ signal }).catch(failed)) : [];
   return {
     ready,
     waitingFor: () => [

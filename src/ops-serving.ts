@@ -5,6 +5,7 @@ import { heldEndpoints } from './engine/held-endpoints.ts';
 import type { ObjectSource } from './object-source.ts';
 import type { DebugSources } from './ops/debug/pages.ts';
 import type { LogBudget } from './ops/log-budget.ts';
+import type { LevelledLogger } from './ops/logger.ts';
 import { createMetrics } from './ops/metrics.ts';
 import { type OpsServers, serveOps } from './ops/servers.ts';
 import type { SecureServing } from './secure-serving.ts';
@@ -22,13 +23,14 @@ export interface OpsServingOptions {
   readonly debug: DebugSources;
   /** How many errors nothing handled. */
   readonly unexpectedErrors: () => number;
+  readonly logger: LevelledLogger;
   readonly log: LogBudget;
   readonly signal: AbortSignal;
 }
 
 /** Health, metrics and debug pages. Rejects with a ListenError if it cannot listen on an address. */
 export function startOps(options: OpsServingOptions): Promise<OpsServers> {
-  const { config, engine, source, secure, webhooks, debug, log, signal } = options;
+  const { config, engine, source, secure, webhooks, debug, logger, log, signal } = options;
   const { mesh, committer, ads } = engine;
   const waitingFor = (): readonly string[] => {
     if (engine.draining()) return ['shutdown'];
@@ -80,6 +82,7 @@ export function startOps(options: OpsServingOptions): Promise<OpsServers> {
     debug,
     metrics: metrics.route,
     version,
+    logger,
     log,
     signal,
   });

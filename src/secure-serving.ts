@@ -41,7 +41,7 @@ export function secureServing(
   { mesh }: Config,
   secure: SecureConfig,
   source: OpenSource,
-  log: LogBudget,
+  { log, audit }: { readonly log: LogBudget; readonly audit: LogBudget },
   clock: Clock,
   identity: string,
   signal: AbortSignal,
@@ -62,6 +62,7 @@ export function secureServing(
     names: secure.names,
     clock,
     log,
+    audit: (about) => audit.info('Certificate signed', about),
     allow: (expires) => authority!.allow(expires),
     present(certificate) {
       engine?.ads.present(certificate);

@@ -51,6 +51,27 @@ function put(path: string, namespace: string, name: string, more: Json = {}): Js
   return server.cluster.apply(path, { apiVersion: 'v1', kind: 'Thing', metadata: { namespace, name }, ...more });
 }
 
+test('it says so if it ends although nobody stopped it, and only then', async () => {
+  const failures: unknown[] = [];
+  const bug = new Error('bug');
+  let isBroken = false;
+  operator = operatorOf({
+    // A watch that fails is opened again after a delay.
+    random: () => {
+      if (isBroken) throw bug;
+      return 0;
+    },
+    failed: (error) => void failures.push(error),
+  });
+  await operator.start();
+  await operator.whenReady();
+  expect(failures).toEqual([]);
+  isBroken = true;
+  server.cluster.failNext(503, 1_000);
+  server.reset();
+  await expect.poll(() => failures).toEqual([bug]);
+});
+
 describe('as a source', () => {
   test('it delivers every kind, and is ready then', async () => {
     for (const kind of kinds)

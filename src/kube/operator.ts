@@ -39,6 +39,11 @@ export interface FairleadOperatorOptions {
   readonly signal: AbortSignal;
   /** Where the ConfigMap `istio` is. */
   readonly rootNamespace: string;
+  /**
+   * It has ended although nobody stopped it, and reads nothing any more: a bug, since it tries again whatever an API
+   * server does.
+   */
+  readonly failed?: (error: unknown) => void;
   readonly kinds?: readonly Kind<KindName>[];
   /** The server's copy of a custom object changed, even if only in its status: see {@link FairleadOperator.latest}. */
   readonly observed?: (kind: KindName, namespace: string, name: string) => void;
@@ -93,7 +98,12 @@ export class FairleadOperator extends Base {
     const { signal } = this.options;
     if (signal.aborted) return this.stop();
     signal.addEventListener('abort', () => this.stop(), { once: true, signal: this.ending.signal });
-    this.running = this.reader.run({ signal: this.ending.signal });
+    this.running = this.reader
+      .run({ signal: this.ending.signal })
+      .then(() => {
+        if (!this.ending.signal.aborted) throw new Error('reading ended');
+      })
+      .catch((error: unknown) => this.options.failed?.(error));
     const { clock } = this;
     sayWhatIsLate({ waitingFor: () => this.waitingFor(), clock, log: this.options.log, signal: this.ending.signal });
   }

@@ -20,9 +20,11 @@ export interface Request {
   readonly remoteAddress: string;
   /** The Host header; empty if absent. */
   readonly host: string;
+  /** The Origin header: the request comes from a page in a browser. */
+  readonly origin?: string | undefined;
 }
 
-/** Answers a GET. May throw: the client gets a 500, and the error is logged. */
+/** Answers a GET, or a POST. May throw: the client gets a 500, and the error is logged. */
 export type Route = (request: Request) => Answer | Promise<Answer>;
 
 export interface HttpServerOptions {
@@ -31,6 +33,8 @@ export interface HttpServerOptions {
   readonly name: string;
   /** By path. */
   readonly routes: ReadonlyMap<string, Route>;
+  /** By path: what a POST does. It has no body. */
+  readonly actions?: ReadonlyMap<string, Route>;
   readonly log: { error(message: string, fields: object): void };
   /** Milliseconds without traffic after which a connection is closed. */
   readonly idle?: number;
@@ -53,12 +57,12 @@ const CONNECTIONS = 256;
 
 /** Rejects with a {@link ListenError} if it cannot listen on the address. */
 export async function serveHttp(options: HttpServerOptions): Promise<HttpServer> {
-  const { address, name, routes, log, idle = IDLE, connections = CONNECTIONS, signal } = options;
+  const { address, name, routes, actions = new Map(), log, idle = IDLE, connections = CONNECTIONS, signal } = options;
   signal.throwIfAborted();
   const slices = new Slices();
   const server = createServer({ headersTimeout: 5_000, requestTimeout: 10_000 }, (request, response) => {
     // A client's mistake ends only its own connection.
-    answer(request, response, routes, slices).catch((err: unknown) => {
+    answer(request, response, { routes, actions }, slices).catch((err: unknown) => {
       if (response.destroyed) return;
       log.error('An HTTP request failed', { server: name, path: request.url, err });
       if (response.headersSent) response.destroy();
@@ -91,22 +95,25 @@ export async function serveHttp(options: HttpServerOptions): Promise<HttpServer>
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  routes: ReadonlyMap<string, Route>,
+  { routes, actions }: Required<Pick<HttpServerOptions, 'routes' | 'actions'>>,
   slices: Slices,
 ): Promise<void> {
   // Bodies are ignored; without this, a client that sends one would hang.
   request.resume();
-  if (request.method !== 'GET' && request.method !== 'HEAD')
-    return send(response, { status: 405, type: 'text/plain', body: 'only GET and HEAD are allowed\n' }, slices);
   // Not parsed as a URL: a path may be anything, and the parser would take `//x` for an absolute URL.
   const [path = '/', query = ''] = (request.url ?? '/').split('?', 2);
   // istioctl asks for `//version`, which Go's servers take for `/version`.
-  const route = routes.get(path.replace(/^\/+/, '/').replace(/(.)\/$/, '$1'));
+  const name = path.replace(/^\/+/, '/').replace(/(.)\/$/, '$1');
+  const isRead = request.method === 'GET' || request.method === 'HEAD';
+  if (!isRead && !(request.method === 'POST' && actions.has(name)))
+    return send(response, { status: 405, type: 'text/plain', body: 'only GET and HEAD are allowed\n' }, slices);
+  const route = (isRead ? routes : actions).get(name);
   if (route === undefined) return send(response, { status: 404, type: 'text/plain', body: 'not found\n' }, slices);
   const found = await route({
     query: new URLSearchParams(query),
     remoteAddress: request.socket.remoteAddress ?? '',
     host: request.headers.host ?? '',
+    origin: request.headers.origin,
   });
   return send(response, request.method === 'HEAD' ? { ...found, body: '' } : found, slices);
 }

@@ -93,3 +93,24 @@ test('what cannot be written does not throw', () => {
   for (const format of ['text', 'json'] as const)
     expect(logged({ level: 'info', format }, (log) => log.info('Round', { circle }))[0]).toContain('circular');
 });
+
+test('the level can be set while the log is in use', () => {
+  const lines: string[] = [];
+  const stream = new Writable({
+    write(chunk: Buffer, _, done) {
+      lines.push(chunk.toString());
+      done();
+    },
+  });
+  const log = createLogger({ level: 'info', format: 'text', stream });
+  const say = (): void => (['error', 'warn', 'info', 'debug'] as const).forEach((level) => log[level](`at ${level}`));
+  const said = (): string[] => lines.splice(0).map((line) => /at (\w+)/.exec(line)![1]!);
+  say();
+  expect(said()).toEqual(['error', 'warn', 'info']);
+  log.level = 'debug';
+  say();
+  expect([log.level, said()]).toEqual(['debug', ['error', 'warn', 'info', 'debug']]);
+  log.level = 'error';
+  say();
+  expect(said()).toEqual(['error']);
+});

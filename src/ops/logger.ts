@@ -3,6 +3,11 @@ import { createLogger as createWinston, format, transports } from 'winston';
 import type { LogFormat, LogLevel } from '../config/settings.ts';
 import { type Entry, logLine } from './log-line.ts';
 
+/** A logger whose level can be set while it is in use. */
+export interface LevelledLogger extends Logger {
+  level: LogLevel;
+}
+
 /** Constant message, variable fields; objects are written as kind/namespace/name, errors go into `err`. */
 export interface Logger {
   error(message: string, fields?: object): void;
@@ -18,9 +23,9 @@ export interface LoggerOptions {
   readonly stream?: Writable;
 }
 
-const levels: readonly LogLevel[] = ['error', 'warn', 'info', 'debug'];
+export const logLevels: readonly LogLevel[] = ['error', 'warn', 'info', 'debug'];
 
-export function createLogger({ level, format: style, stream = process.stderr }: LoggerOptions): Logger {
+export function createLogger({ level, format: style, stream = process.stderr }: LoggerOptions): LevelledLogger {
   const winston = createWinston({
     level,
     format: format.printf((entry) => logLine(style, entry as unknown as Entry)),
@@ -28,14 +33,24 @@ export function createLogger({ level, format: style, stream = process.stderr }: 
   });
   // The reader of the log may go away. Without this listener, that would end the process.
   if (stream.listenerCount('error') === 0) stream.on('error', () => {});
-  const enabled = levels.slice(0, levels.indexOf(level) + 1);
+  let enabled = logLevels.indexOf(level);
   const logAt = (at: LogLevel): Logger['info'] => {
-    // winston takes a few microseconds to find out that a level is off.
-    if (!enabled.includes(at)) return () => {};
-    // Fields are passed as one object: winston would take a field called `message` for part of the message.
-    return (message, fields = {}) => void winston.log({ level: at, message, fields, time: new Date().toISOString() });
+    const index = logLevels.indexOf(at);
+    return (message, fields = {}) => {
+      // winston takes a few microseconds to find out that a level is off.
+      if (index > enabled) return;
+      // Fields are passed as one object: winston would take a field called `message` for part of the message.
+      winston.log({ level: at, message, fields, time: new Date().toISOString() });
+    };
   };
   return {
+    get level() {
+      return winston.level as LogLevel;
+    },
+    set level(set) {
+      winston.level = set;
+      enabled = logLevels.indexOf(set);
+    },
     error: logAt('error'),
     warn: logAt('warn'),
     info: logAt('info'),

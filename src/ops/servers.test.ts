@@ -1,6 +1,7 @@
 import { request } from 'node:http';
 import { connect, createServer } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { logLevelRoutes } from './debug/log-level.ts';
 import { type DumpOptions, debugRoutes } from './debug/pages.ts';
 import { type HttpServer, type Route, serveHttp } from './http-server.ts';
 import { createMetrics } from './metrics.ts';
@@ -135,6 +136,7 @@ async function serve(options: Partial<OpsOptions> = {}) {
     debug,
     metrics: createMetrics(figures).route,
     version: '1.2.3',
+    logger: { level: 'info' },
     log: silent,
     signal: stop.signal,
     ...options,
@@ -419,6 +421,44 @@ describe('debug pages in a browser', () => {
       expect(await shown(`localhost:${port}`)).toBe(200);
       expect(await shown(`evil.example.com:${port}`)).toBe(403);
     }
+  });
+});
+
+describe('the log level', () => {
+  test('is set by a POST from this machine', async () => {
+    const logger: OpsOptions['logger'] = { level: 'info' };
+    const { health, monitoring, get } = await serve({ logger });
+    const set = (server: HttpServer, query: string, headers?: Record<string, string>) =>
+      get(server, `/debug/loglevel${query}`, { method: 'POST', ...(headers && { headers }) });
+    expect(await set(health, '?level=debug')).toEqual({ status: 200, text: 'debug\n' });
+    expect([logger.level, await get(monitoring, '/debug/loglevel')]).toEqual([
+      'debug',
+      { status: 200, text: 'debug\n' },
+    ]);
+    expect(await get(health, '/debug/loglevel?level=error')).toEqual({ status: 200, text: 'debug\n' });
+    for (const query of ['', '?level=', '?level=trace', '?level=constructor'])
+      expect(await set(monitoring, query)).toEqual({
+        status: 400,
+        text: 'level must be error or warn or info or debug\n',
+      });
+    expect(await set(monitoring, '?level=warn')).toMatchObject({ status: 200 });
+    expect(logger.level).toBe('warn');
+  });
+
+  test('is set by nobody else, and by no page in a browser', async () => {
+    const logger: OpsOptions['logger'] = { level: 'info' };
+    const { set } = logLevelRoutes(logger);
+    const ask = { query: new URLSearchParams('level=debug'), remoteAddress: '127.0.0.1', host: 'localhost' };
+    expect(await set({ ...ask, remoteAddress: '10.0.0.9' })).toMatchObject({ status: 401 });
+    expect(await set({ ...ask, host: 'evil.example.com' })).toMatchObject({ status: 403 });
+    for (const origin of ['https://evil.example.com', 'null', 'http://localhost'])
+      expect(await set({ ...ask, origin })).toMatchObject({ status: 403 });
+    expect(logger.level).toBe('info');
+    const { health, get } = await serve({ logger });
+    const post = { method: 'POST', headers: { origin: 'https://evil.example.com' } };
+    expect(await get(health, '/debug/loglevel?level=debug', post)).toMatchObject({ status: 403 });
+    expect(await get(health, '/debug/configz', { method: 'POST' })).toMatchObject({ status: 405 });
+    expect(logger.level).toBe('info');
   });
 });
 

@@ -25,7 +25,13 @@ test.each([
   const credentials = new Credentials({
     ...{ clusterId: 'Kubernetes', aliases: {}, own: undefined, others: { issuerOf: () => undefined } },
     ...{ trustDomainOf: () => 'cluster.local', names: ['fairlead.mesh.svc'] },
-    ...{ clock, signal: stopping.signal, allow: async () => undefined, log: { warn: () => undefined } },
+    ...{
+      clock,
+      signal: stopping.signal,
+      allow: async () => undefined,
+      log: { warn: () => undefined },
+      audit: () => undefined,
+    },
     present: ({ certificate }) => void presented.push(new X509Certificate(certificate)),
   });
   const read = readMaterial(await selfSigned('cluster.local', new Date(Date.UTC(2029, 0, 1))), clock.date());
@@ -50,7 +56,7 @@ test('while the wall clock is beyond the end of the authority, that is logged on
   const credentials = new Credentials({
     ...{ clusterId: 'Kubernetes', aliases: {}, own: undefined, others: { issuerOf: () => undefined } },
     ...{ trustDomainOf: () => 'cluster.local', names: ['fairlead.mesh.svc'] },
-    ...{ clock, signal: stopping.signal, allow: async () => undefined },
+    ...{ clock, signal: stopping.signal, allow: async () => undefined, audit: () => undefined },
     log: { warn: (_, fields) => void problems.push(fields) },
     present: () => void looks.push(clock.now()),
   });

@@ -16,6 +16,8 @@ export interface CredentialsOptions extends Omit<AuthenticatorOptions, 'now' | '
   readonly names: readonly string[];
   readonly clock: Clock;
   readonly log: { warn(message: string, fields: object): void };
+  /** Told of each certificate that is handed out: whose it is, and until when. */
+  readonly audit: (signed: { readonly identity: string; readonly until: string; readonly serial: string }) => void;
   /** Settles when a certificate that expires then may be handed out. */
   readonly allow: (expires: Date) => Promise<void>;
   /** What the secure port presents from now on. */
@@ -106,7 +108,9 @@ export class Credentials {
     const signed = await authority.sign(read.request, identity, seconds, clock.date(), unit);
     if ('chain' in signed) {
       try {
-        await this.#options.allow(new X509Certificate(signed.chain[0]!).validToDate);
+        const { validToDate, serialNumber } = new X509Certificate(signed.chain[0]!);
+        await this.#options.allow(validToDate);
+        this.#options.audit({ identity, until: validToDate.toISOString(), serial: serialNumber });
         return signed;
       } catch {
         return { code: 'UNAVAILABLE', message: 'this lifetime cannot be recorded now; try again' };

@@ -34,6 +34,12 @@ test('a token is exchanged for a certificate, and the certificate for configurat
   expect(await ask(program, roots, { token: tokenOf('shop:default') })).toBeGreaterThan(0);
   // With its certificate it gets the next one.
   expect(await sign(program, roots, { certificate }, csr)).toHaveLength(2);
+
+  const signed = program.log.filter(({ msg }) => msg === 'Certificate signed');
+  expect(signed).toHaveLength(2);
+  const { serialNumber: serial, validToDate } = new X509Certificate(leaf);
+  const identity = 'spiffe://cluster.local/ns/shop/sa/default';
+  expect(signed[0]).toMatchObject({ level: 'info', identity, until: validToDate.toISOString(), serial });
 });
 
 test('whoever cannot prove who it is gets nothing', async () => {
