@@ -1,26 +1,18 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { status as Status } from '@grpc/grpc-js';
 import { onTestFinished } from 'vitest';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
 import type { OnEnd } from '../../src/testing/on-end.ts';
 import { type Node, XdsClient } from '../conformance/xds-client.ts';
 import { type Caller, secureCall } from '../harness/secure-call.ts';
-import { SERVER, createCa } from '../peers/mesh-ca.ts';
+import { SERVER, securePortIn } from '../peers/mesh-ca.ts';
 import { Program, type ProgramOptions } from './program.ts';
 import { Cluster, SECRETS, TOKEN_REVIEWS } from './sources.ts';
 
 export { SERVER };
 
-/**
- * Settings of a control plane that has the secure port alone, as its chart installs it, and the authority that it signs
- * with. It presents a certificate once it has logged `Signing certificates`.
- */
+/** {@link securePortIn} a directory that ends with the test. */
 export async function securePort(onEnd: OnEnd = onTestFinished) {
-  const ca = await createCa();
-  const caDirectory = await temporaryDirectory(onEnd);
-  for (const [name, text] of Object.entries(ca.entries)) await writeFile(join(caDirectory, name), text);
-  return { ca, settings: { grpcAddress: 'off', caDirectory, secureNames: SERVER } };
+  return securePortIn(await temporaryDirectory(onEnd));
 }
 
 /** A cluster that knows one token for each service account: `namespace:name`, as a text. */

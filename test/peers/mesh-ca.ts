@@ -1,3 +1,5 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { newKey } from '../../src/agent/certificate/key.ts';
 import { Authority } from '../../src/identity/authority.ts';
 import { readRequest } from '../../src/identity/certificate-request.ts';
@@ -28,6 +30,18 @@ export interface MeshCa {
 
 export async function createCa(trustDomain = 'cluster.local'): Promise<MeshCa> {
   return caOf(await selfSigned(trustDomain, new Date()), trustDomain);
+}
+
+/**
+ * Settings of a control plane that has the secure port alone, as its chart installs it, and the authority that it signs
+ * with. It presents a certificate once it has logged `Signing certificates`.
+ * @param directory for the authority.
+ */
+export async function securePortIn(directory: string) {
+  const ca = await createCa();
+  await mkdir(directory, { recursive: true });
+  for (const [name, text] of Object.entries(ca.entries)) await writeFile(join(directory, name), text);
+  return { ca, settings: { grpcAddress: 'off', caDirectory: directory, secureNames: SERVER } };
 }
 
 /** @param entries of the Secret `istio-ca-secret`. */
