@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import type { WorkloadAccess } from '../../src/settle/access/judge.ts';
 import { startAgent, type WorkloadSecrets } from '../e2e/agent.ts';
-import { createCa } from '../e2e/certified.ts';
+import { createCa } from '../peers/mesh-ca.ts';
 import { TestMesh, connectedProxy } from '../harness/mesh.ts';
 import { startEnvoy } from '../peers/envoy.ts';
 import { poll } from '../peers/process.ts';

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import { request } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
+import { securePort } from '../features/secure-cluster.ts';
 import { Directory } from '../features/sources.ts';
 import { startEnvoy } from '../peers/envoy.ts';
 import { freePorts, poll } from '../peers/process.ts';
@@ -41,12 +42,18 @@ async function startRouter(...objects: readonly KubernetesObject[]) {
     }),
     ...objects,
   );
-  const program = await directory.start();
+  const { ca, settings } = await securePort();
+  const program = await directory.start(settings);
   await program.logged('Ready');
+  await program.logged('Signing certificates');
   const envoy = await startEnvoy({
-    adsPort: program.serving.ports.grpc!,
+    adsPort: program.serving.ports.secure!,
     delta: true,
-    node: { id: 'router~127.0.0.1~router-1.shop~shop.svc.cluster.local', metadata: { NAMESPACE: 'shop' } },
+    tls: await ca.certify('shop', 'router'),
+    node: {
+      id: 'router~127.0.0.1~router-1.shop~shop.svc.cluster.local',
+      metadata: { NAMESPACE: 'shop', SERVICE_ACCOUNT: 'router' },
+    },
   });
   onTestFinished(() => envoy.stop());
   await envoy.ready();

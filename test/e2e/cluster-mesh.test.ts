@@ -9,6 +9,7 @@ import { configurationOf } from '../clustermesh/configuration.ts';
 import { grantAsCilium } from '../clustermesh/rights.ts';
 import { destinationRule, object, sidecar, virtualService } from '../features/objects.ts';
 import { get, type Program } from '../features/program.ts';
+import { securePort } from '../features/secure-cluster.ts';
 import { Directory } from '../features/sources.ts';
 import { type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';
 import { type RunningEtcd, startEtcd } from '../peers/etcd.ts';
@@ -78,20 +79,24 @@ withPeers(['envoy', 'etcd'], title, () => {
         ],
       }),
     );
+    const { ca, settings } = await securePort(onEnd);
     const configuration = await temporaryDirectory(onEnd);
     await writeFile(join(configuration, 'east'), configurationOf(await etcd.access('remote')));
     program = await own.start({
+      ...settings,
       ...{ clustermeshConfig: configuration, clustermeshName: 'own', clustermeshId: '1' },
-      grpcAddress: `${controlPlane}:0`,
+      secureGrpcAddress: `${controlPlane}:0`,
     });
     await program.logged('Ready');
+    await program.logged('Signing certificates');
     envoy = await startEnvoy({
-      adsPort: program.serving.ports.grpc!,
+      adsPort: program.serving.ports.secure!,
       delta: true,
+      tls: await ca.certify('shop', 'client'),
       place: networks.one.place,
       node: {
         id: `sidecar~${podAddress(9)}~client.shop~shop.svc.cluster.local`,
-        metadata: { NAMESPACE: 'shop', INTERCEPTION_MODE: 'NONE' },
+        metadata: { NAMESPACE: 'shop', SERVICE_ACCOUNT: 'client', INTERCEPTION_MODE: 'NONE' },
       },
       extraBootstrap: {
         staticResources: {

@@ -37,8 +37,6 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
     [httpPort = 0, webPort = 0] = await freePorts(2);
     const values = [
       ...['--set', 'meshConfig.outboundTrafficPolicy.mode=REGISTRY_ONLY'],
-      // Envoys dial a load balancer here, which would need a certificate.
-      ...['--set', 'plaintext.enabled=true'],
       ...['--set', 'credentials.namespaces={shop}'],
     ];
     // A Role is made there.
@@ -50,16 +48,17 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
     await poll('a leader', async () => ((await first.metric('fairlead_leader')) === 1 ? true : undefined), first);
     second = await cluster.start(two);
     await Promise.all([first.ready(), second.ready()]);
-    frontend.use(first.adsPort, second.adsPort);
+    frontend.use(first.securePort, second.securePort);
     // Without interception a proxy listens on the port of every Service that it can reach; 443 is not everybody's.
     await apply(object('Sidecar', 'default', { egress: [{ hosts: ['./*'] }] }));
     await accepted('sidecar/default');
     envoy = await startEnvoy({
       adsPort: frontend.port,
       delta: true,
+      tls: await cluster.certify('shop', 'client'),
       node: {
         id: 'sidecar~10.244.1.1~client.shop~shop.svc.cluster.local',
-        metadata: { NAMESPACE: 'shop', INTERCEPTION_MODE: 'NONE' },
+        metadata: { NAMESPACE: 'shop', SERVICE_ACCOUNT: 'client', INTERCEPTION_MODE: 'NONE' },
       },
     });
   });

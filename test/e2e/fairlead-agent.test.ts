@@ -10,7 +10,7 @@ import { freePorts, poll } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { startAgent } from './agent.ts';
 import { HOST, messages, serverEntry, startMesh } from './agent-mesh.ts';
-import { createCa } from './certified.ts';
+import { createCa } from '../peers/mesh-ca.ts';
 import { type AgentProcess, type AgentSetup, startFairleadAgent } from './fairlead-agent.ts';
 import { ask, startBackend } from './traffic.ts';
 

@@ -1,58 +1,63 @@
-import { type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';
-import { startOtherBuild } from './other-build.ts';
+import { type EnvoyVersion, type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';
+import type { MeshCa } from '../peers/mesh-ca.ts';
+import type { PeerName } from '../peers/peer.ts';
 
 /** One of several Envoys that are told the same. */
 export interface Member extends RunningEnvoy {
   readonly name: string;
-  readonly build: 'envoy' | 'other';
+  readonly version: EnvoyVersion;
 }
 
 export interface FleetOptions {
+  /** The secure port of the control plane, and who signs for its proxies. */
   readonly adsPort: number;
+  readonly ca: MeshCa;
   /** Where relative paths begin for a member; absent: here. */
   readonly cwd?: (name: string) => string;
 }
 
-/** Three Envoys of one build and two of another, of both variants of the protocol. */
+/** What a fleet needs. */
+export const FLEET: readonly PeerName[] = ['envoy', 'former-envoy'];
+
+/** Three Envoys of one version and two of another, of both variants of the protocol. */
 const MEMBERS = [
-  { name: 'a1', build: 'envoy', delta: true },
-  { name: 'a2', build: 'envoy', delta: false },
-  { name: 'a3', build: 'envoy', delta: true },
-  { name: 'b1', build: 'other', delta: false },
-  { name: 'b2', build: 'other', delta: true },
+  { name: 'a1', version: 'envoy', delta: true },
+  { name: 'a2', version: 'envoy', delta: false },
+  { name: 'a3', version: 'envoy', delta: true },
+  { name: 'b1', version: 'former-envoy', delta: false },
+  { name: 'b2', version: 'former-envoy', delta: true },
 ] as const;
 
 /** Of the members. */
 export const NAMES: readonly string[] = MEMBERS.map(({ name }) => name);
 
-/** Envoys that cannot be told apart but by their names and builds. All listen on the same ports, which they share. */
+/** Envoys that cannot be told apart but by their names and versions, of one account. All listen on the same ports, which they share. */
 export class Fleet {
   readonly members: readonly Member[];
-  readonly #close: () => void;
 
-  private constructor(members: readonly Member[], close: () => void) {
+  private constructor(members: readonly Member[]) {
     this.members = members;
-    this.#close = close;
   }
 
-  static async start({ adsPort, cwd }: FleetOptions): Promise<Fleet> {
-    const relay = await startOtherBuild(adsPort);
+  static async start({ adsPort, ca, cwd }: FleetOptions): Promise<Fleet> {
     const started = await Promise.allSettled(
-      MEMBERS.map(async ({ name, build, delta }): Promise<Member> => {
+      MEMBERS.map(async ({ name, version, delta }): Promise<Member> => {
         const envoy = await startEnvoy({
-          adsPort: build === 'other' ? relay.port : adsPort,
+          version,
+          adsPort,
           delta,
+          tls: await ca.certify('shop', 'shop'),
           node: {
             id: `sidecar~10.0.0.9~${name}.shop~shop.svc.cluster.local`,
-            metadata: { INTERCEPTION_MODE: 'NONE', NAMESPACE: 'shop' },
+            metadata: { INTERCEPTION_MODE: 'NONE', NAMESPACE: 'shop', SERVICE_ACCOUNT: 'shop' },
           },
           ...(cwd && { cwd: cwd(name) }),
         });
-        return { ...envoy, name, build };
+        return { ...envoy, name, version };
       }),
     );
     const members = started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
-    const fleet = new Fleet(members, () => relay.close());
+    const fleet = new Fleet(members);
     try {
       for (const each of started) if (each.status === 'rejected') throw each.reason;
       await Promise.all(members.map((member) => member.ready()));
@@ -85,6 +90,5 @@ export class Fleet {
 
   async stop(): Promise<void> {
     await Promise.all(this.members.map((member) => member.stop()));
-    this.#close();
   }
 }

@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
 import { OpenSsl } from '../../src/identity/testing/openssl.ts';
+import { securePort } from '../features/secure-cluster.ts';
 import { Directory } from '../features/sources.ts';
 import { startEnvoy } from '../peers/envoy.ts';
 import { freePorts, poll } from '../peers/process.ts';
@@ -84,14 +85,17 @@ withPeers(['envoy'], 'a real Envoy as a sidecar', () => {
       }),
       mode('DISABLE'),
     );
-    const program = await directory.start();
+    const { ca, settings } = await securePort();
+    const program = await directory.start(settings);
     await program.logged('Ready');
+    await program.logged('Signing certificates');
     const envoy = await startEnvoy({
-      adsPort: program.serving.ports.grpc!,
+      adsPort: program.serving.ports.secure!,
       delta: true,
+      tls: await ca.certify('shop', 'web'),
       node: {
         id: 'sidecar~127.0.0.1~web-1.shop~shop.svc.cluster.local',
-        metadata: { NAMESPACE: 'shop', INTERCEPTION_MODE: 'NONE' },
+        metadata: { NAMESPACE: 'shop', SERVICE_ACCOUNT: 'web', INTERCEPTION_MODE: 'NONE' },
       },
     });
     onTestFinished(() => envoy.stop());

@@ -1,11 +1,13 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { SelfSignedEntries } from '../../src/identity/self-signed.ts';
 import { bundle } from '../../tools/build.ts';
 import { CHART, NAMESPACE } from '../chart/chart.ts';
 import { entryPoint } from '../chart/image.ts';
 import { startApiServer, type ApiObject, type RunningApiServer } from '../peers/api-server.ts';
 import { startFakeKubelet } from '../peers/fake-kubelet.ts';
+import { type WorkloadCertificate, caOf } from '../peers/mesh-ca.ts';
 import { freePorts, poll, startProcess, type RunningProcess } from '../peers/process.ts';
 import { AuditLog } from './audit-log.ts';
 
@@ -19,6 +21,8 @@ export interface Installed {
   pods(): Promise<string[]>;
   /** Runs the container of this Pod: its arguments and environment, and the token of its ServiceAccount. */
   start(pod: string, options?: StartOptions): Promise<Replica>;
+  /** The `tls` of an Envoy that proves to be of this account; a replica has been ready. */
+  certify(namespace: string, account: string): Promise<WorkloadCertificate>;
   stop(): Promise<void>;
 }
 
@@ -96,6 +100,11 @@ export async function install({ before, values = [] }: InstallOptions = {}): Pro
         replicas.push(replica);
         return replica;
       },
+      certify: async (namespace, account) => {
+        const path = `/api/v1/namespaces/${NAMESPACE}/secrets/istio-ca-secret`;
+        const { data } = (await server.call('GET', path)) as { readonly data?: Readonly<Record<string, string>> };
+        return caOf(decoded(data ?? {})).certify(namespace, account);
+      },
       stop,
     };
   } catch (error) {
@@ -172,6 +181,12 @@ async function startReplica(
       return text === undefined ? undefined : (JSON.parse(text) as unknown);
     },
   };
+}
+
+/** The entries of a Secret. */
+function decoded(data: Readonly<Record<string, string>>): SelfSignedEntries {
+  const entries = Object.entries(data).map(([name, text]) => [name, Buffer.from(text, 'base64').toString()]);
+  return Object.fromEntries(entries) as SelfSignedEntries;
 }
 
 /** Directories with the content of ConfigMaps, by the path where the container has them. */

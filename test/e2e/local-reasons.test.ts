@@ -11,19 +11,20 @@ import { any } from '../../src/envoy/encode/proto.ts';
 import { conditions } from '../features/conditions.ts';
 import { serviceEntry } from '../features/objects.ts';
 import { type LogLine, Program } from '../features/program.ts';
+import { securePort } from '../features/secure-cluster.ts';
 import { later } from '../features/skipping-clock.ts';
 import { Cluster } from '../features/sources.ts';
 import { createAuthority } from '../peers/keys.ts';
 import { freePorts } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
-import { Fleet, NAMES } from './fleet.ts';
+import { FLEET, Fleet, NAMES } from './fleet.ts';
 import { ask, type Backend, startBackend } from './traffic.ts';
 
 /** A file that clusters of this host need, where each Envoy runs. */
 const FILE = 'ca.pem';
 const NEEDS_FILE = 'needs-file.example.com';
 
-withPeers(['envoy'], 'what an Envoy refuses for a reason of its own', () => {
+withPeers(FLEET, 'what an Envoy refuses for a reason of its own', () => {
   let cluster: Cluster;
   let backend: Backend;
   beforeEach(async () => {
@@ -45,9 +46,11 @@ withPeers(['envoy'], 'what an Envoy refuses for a reason of its own', () => {
     const onLine = ({ msg, nodeId, build }: LogLine): void => {
       if (msg === 'Proxy rejected resources') refused(String(nodeId).split(/[~.]/)[5]!, String(build));
     };
-    const program = await Program.start({ kubeconfig: cluster.kubeconfig }, { amend: withFile, onLine });
+    const { ca, settings } = await securePort();
+    const program = await Program.start({ kubeconfig: cluster.kubeconfig, ...settings }, { amend: withFile, onLine });
     await program.logged('Ready');
-    const fleet = await Fleet.start({ adsPort: program.serving.ports.grpc!, ...(cwd && { cwd }) });
+    await program.logged('Signing certificates');
+    const fleet = await Fleet.start({ adsPort: program.serving.ports.secure!, ca, ...(cwd && { cwd }) });
     onTestFinished(() => fleet.stop());
     return { program, fleet };
   }

@@ -3,16 +3,17 @@ import type { KubernetesObject } from '../../src/api/object.ts';
 import { conditions } from '../features/conditions.ts';
 import { destinationRule, serviceEntry, virtualService } from '../features/objects.ts';
 import { Program } from '../features/program.ts';
+import { securePort } from '../features/secure-cluster.ts';
 import { Cluster, EVENTS } from '../features/sources.ts';
 import { freePorts } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
-import { Fleet } from './fleet.ts';
+import { FLEET, Fleet } from './fleet.ts';
 import { amendWith, DEADLY_SECONDS, type Poison, poisons } from './poisons.ts';
 import { ask, type Backend, startBackend } from './traffic.ts';
 
 const INNOCENT = 'innocent.example.com';
 
-withPeers(['envoy'], 'what a real Envoy refuses', () => {
+withPeers(FLEET, 'what a real Envoy refuses', () => {
   test.each(['cluster', 'listener', 'table'] as const)('in a %s', { timeout: 300_000 }, async (part) => {
     const [web = 0, ...ports] = await freePorts(40);
     const all = poisons({ port: web, domain: INNOCENT }).filter(({ type }) =>
@@ -22,9 +23,11 @@ withPeers(['envoy'], 'what a real Envoy refuses', () => {
     onTestFinished(() => backend.close());
     const cluster = await Cluster.create();
     await cluster.apply(entryFor(INNOCENT, web, backend), innocent(0));
-    const program = await Program.start({ kubeconfig: cluster.kubeconfig }, { amend: amendWith(all) });
+    const { ca, settings } = await securePort();
+    const program = await Program.start({ kubeconfig: cluster.kubeconfig, ...settings }, { amend: amendWith(all) });
     await program.logged('Ready');
-    const fleet = await Fleet.start({ adsPort: program.serving.ports.grpc! });
+    await program.logged('Signing certificates');
+    const fleet = await Fleet.start({ adsPort: program.serving.ports.secure!, ca });
     onTestFinished(() => fleet.stop());
     const run = new Run(cluster, fleet, backend, web);
     const times: number[] = [];
@@ -74,8 +77,8 @@ class Run {
     await expect.poll(() => fleet.warming()).toEqual({});
     const rejections = await fleet.rejections();
     const saw = fleet.members.filter(({ name }) => rejections.get(name) !== former.get(name));
-    for (const build of ['envoy', 'other'])
-      expect(saw.filter((each) => each.build === build).length, poison.name).toBe(poison.mayBeLocal ? 2 : 1);
+    for (const version of ['envoy', 'former-envoy'])
+      expect(saw.filter((each) => each.version === version).length, poison.name).toBe(poison.mayBeLocal ? 2 : 1);
     return named;
   }
 

@@ -1,20 +1,17 @@
-import { writeFile } from 'node:fs/promises';
 import { request as requestHttps } from 'node:https';
-import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { FORMER_MS } from '../../src/engine/peer-history.ts';
-import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
 import type { Program } from '../features/program.ts';
+import { securePort } from '../features/secure-cluster.ts';
 import { Directory } from '../features/sources.ts';
 import { startEnvoy } from '../peers/envoy.ts';
+import type { WorkloadCertificate } from '../peers/mesh-ca.ts';
 import { freePorts, poll } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
-import { type WorkloadSecrets, startAgent } from './agent.ts';
-import { createCa } from './certified.ts';
+import { startAgent } from './agent.ts';
 import { ask, startBackend, startSteadyClient } from './traffic.ts';
 
-const SERVER = 'fairlead.istio-system.svc';
 const HOST = 'web.shop.example';
 const CLIENTS = 3;
 
@@ -23,13 +20,13 @@ const object = (group: string, kind: string, name: string, spec: object): Kubern
 
 const mode = (name: string) => object('security', 'PeerAuthentication', 'default', { mtls: { mode: name } });
 
-async function startProxy(name: string, program: Program, secrets: WorkloadSecrets) {
+async function startProxy(name: string, program: Program, secrets: WorkloadCertificate) {
   const agent = await startAgent(secrets);
   onTestFinished(() => agent.close());
   const envoy = await startEnvoy({
     adsPort: program.serving.ports.secure!,
     delta: true,
-    tls: { ...secrets, name: SERVER },
+    tls: secrets,
     node: {
       id: `sidecar~127.0.0.1~${name}-1.shop~shop.svc.cluster.local`,
       metadata: {
@@ -49,9 +46,7 @@ async function startProxy(name: string, program: Program, secrets: WorkloadSecre
 
 /** Two real Envoys, a client's and a server's, and what the client's callers get under constant load. */
 async function startShop(...policies: readonly KubernetesObject[]) {
-  const ca = await createCa();
-  const caDirectory = await temporaryDirectory();
-  for (const [name, text] of Object.entries(ca.entries)) await writeFile(join(caDirectory, name), text);
+  const { ca, settings } = await securePort();
   const backend = await startBackend('served');
   onTestFinished(() => backend.close());
   const [port = 0, outbound = 0] = await freePorts(2);
@@ -93,7 +88,7 @@ async function startShop(...policies: readonly KubernetesObject[]) {
     }),
     ...policies,
   );
-  const program = await directory.start({ caDirectory, secureNames: SERVER });
+  const program = await directory.start(settings);
   await program.logged('Ready');
   await program.logged('Signing certificates');
   const secrets = await ca.certify('shop', 'client');
@@ -126,7 +121,7 @@ async function startShop(...policies: readonly KubernetesObject[]) {
 
 function askWithCertificate(
   port: number,
-  { certificate, key }: WorkloadSecrets,
+  { certificate, key }: WorkloadCertificate,
   headers: object = {},
 ): Promise<string> {
   return new Promise((resolve) => {

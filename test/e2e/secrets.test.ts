@@ -10,13 +10,11 @@ import type { KubernetesObject } from '../../src/api/object.ts';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
 import { OpenSsl } from '../../src/identity/testing/openssl.ts';
 import type { Program } from '../features/program.ts';
+import { securePort } from '../features/secure-cluster.ts';
 import { Directory } from '../features/sources.ts';
 import { startEnvoy } from '../peers/envoy.ts';
 import { freePorts, poll } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
-import { createCa } from './certified.ts';
-
-const SERVER = 'fairlead.istio-system.svc';
 
 const networking = (kind: string, name: string, spec: object, namespace = 'shop'): KubernetesObject =>
   ({ apiVersion: 'networking.istio.io/v1', kind, metadata: { name, namespace }, spec }) as KubernetesObject;
@@ -56,18 +54,16 @@ function gateway(port: number, ...servers: readonly (readonly [host: string, tls
 
 /** A real Envoy as a router of namespace `shop`, configured through the secure port. */
 async function startRouter(directory: Directory) {
-  const ca = await createCa();
-  const caDirectory = await temporaryDirectory();
-  for (const [name, text] of Object.entries(ca.entries)) await writeFile(join(caDirectory, name), text);
+  const { ca, settings } = await securePort();
   const [port = 0] = await freePorts(1);
-  const program = await directory.start({ caDirectory, secureNames: SERVER });
+  const program = await directory.start(settings);
   await program.logged('Ready');
   await program.logged('Signing certificates');
   const router = await ca.certify('shop', 'router');
   const envoy = await startEnvoy({
     adsPort: program.serving.ports.secure!,
     delta: true,
-    tls: { ...router, name: SERVER },
+    tls: router,
     node: {
       id: 'router~127.0.0.1~router-1.shop~shop.svc.cluster.local',
       metadata: { NAMESPACE: 'shop', SERVICE_ACCOUNT: 'router', ISTIO_VERSION: '1.30.0' },

@@ -1,13 +1,11 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'vitest';
 import { kindOf } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
-import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
 import type { OnEnd } from '../../src/testing/on-end.ts';
 import { meshConfig, object, serviceEntry, sidecar } from '../features/objects.ts';
 import type { Program } from '../features/program.ts';
+import { securePort } from '../features/secure-cluster.ts';
 import { Directory } from '../features/sources.ts';
 import { type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';
 import { FORMER_MS } from '../../src/engine/peer-history.ts';
@@ -24,9 +22,7 @@ import {
   startEcho,
   startMirror,
 } from './callers.ts';
-import { createCa } from './certified.ts';
-
-const SERVER = 'fairlead.istio-system.svc';
+import { type MeshCa, createCa } from '../peers/mesh-ca.ts';
 
 /** As in the bootstrap of Istio's agent. */
 const agentRuntime = {
@@ -61,7 +57,7 @@ export const authorizationPolicy = security('AuthorizationPolicy');
 export class SecuredMesh {
   readonly program: Program;
   readonly clients: Readonly<Record<Client, WorkloadSecrets>>;
-  readonly ca: Awaited<ReturnType<typeof createCa>>;
+  readonly ca: MeshCa;
   readonly #directory: Directory;
   readonly #onEnd: OnEnd;
   readonly #envoys: RunningEnvoy[] = [];
@@ -83,11 +79,9 @@ export class SecuredMesh {
   }
 
   static async start(onEnd: OnEnd): Promise<SecuredMesh> {
-    const [ca, other] = [await createCa('cluster.local', onEnd), await createCa('cluster.local', onEnd)];
-    const caDirectory = await temporaryDirectory(onEnd);
-    for (const [name, text] of Object.entries(ca.entries)) await writeFile(join(caDirectory, name), text);
+    const [{ ca, settings }, other] = [await securePort(onEnd), await createCa()];
     const directory = await Directory.create(onEnd);
-    const program = await directory.start({ caDirectory, secureNames: SERVER });
+    const program = await directory.start(settings);
     await program.logged('Ready');
     await program.logged('Signing certificates');
     const clients = {
@@ -226,7 +220,7 @@ export class SecuredMesh {
     const envoy = await startEnvoy({
       adsPort: this.program.serving.ports.secure!,
       delta: true,
-      tls: { ...secrets, name: SERVER },
+      tls: secrets,
       node: {
         // Not 127.0.0.1: the services that have their endpoints there are others.
         id: `${type}~10.0.0.1~${account}-1.${namespace}~${namespace}.svc.cluster.local`,

@@ -5,11 +5,12 @@ import { temporaryDirectory } from '../../src/directory/testing/temporary-direct
 import type { OnEnd } from '../../src/testing/on-end.ts';
 import { destinationRule, gateway, object, sidecar } from '../features/objects.ts';
 import { Program } from '../features/program.ts';
+import { securePort } from '../features/secure-cluster.ts';
 import { borrowApiServer, type BorrowedApiServer } from '../peers/borrowed-api-server.ts';
 import { type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';
+import type { MeshCa } from '../peers/mesh-ca.ts';
 import { startAgent } from './agent.ts';
 import { application } from './application.ts';
-import { createCa } from './certified.ts';
 import { type Networks, podAddress, startNetworks } from './networks.ts';
 import { type Frontend, type SteadyClient, startFrontend, startSteadyClient } from './traffic.ts';
 
@@ -29,12 +30,12 @@ export class TwoNetworks {
   readonly networks: Networks;
   /** Between the control plane and the API server of the other cluster. */
   readonly link: Frontend;
-  readonly #ca: Awaited<ReturnType<typeof createCa>>;
+  readonly #ca: MeshCa;
   readonly #onEnd: OnEnd;
 
   private constructor(
     { apis, program, networks, link }: Pick<TwoNetworks, 'apis' | 'program' | 'networks' | 'link'>,
-    ca: Awaited<ReturnType<typeof createCa>>,
+    ca: MeshCa,
     onEnd: OnEnd,
   ) {
     this.apis = apis;
@@ -48,7 +49,7 @@ export class TwoNetworks {
   static async start(onEnd: OnEnd): Promise<TwoNetworks> {
     const networks = await startNetworks();
     onEnd(() => networks.stop());
-    const [ca, link] = await Promise.all([createCa('cluster.local', onEnd), startFrontend()]);
+    const [{ ca, settings }, link] = await Promise.all([securePort(onEnd), startFrontend()]);
     onEnd(() => link.close());
     const startApi = async (): Promise<BorrowedApiServer> => {
       const api = await borrowApiServer();
@@ -70,8 +71,10 @@ export class TwoNetworks {
       status: { loadBalancer: { ingress: [{ ip: networks.two.address }] } },
     });
     await applyTo(own, ...configuration(networks.one.place.admin));
-    const program = await Program.start({ kubeconfig: [own.kubeconfig], grpcAddress: '0.0.0.0:0' }, { onEnd });
+    const kubeconfig = [own.kubeconfig];
+    const program = await Program.start({ kubeconfig, ...settings, secureGrpcAddress: '0.0.0.0:0' }, { onEnd });
     await program.logged('Ready');
+    await program.logged('Signing certificates');
     return new TwoNetworks({ apis, program, networks, link }, ca, onEnd);
   }
 
@@ -175,11 +178,13 @@ export class TwoNetworks {
     const { type, name, namespace: of = 'shop', account, address, labels = {}, answers } = proxy;
     const { place } = this.networks[NETWORKS[cluster]];
     const socket = join(await temporaryDirectory(this.#onEnd), 'sds');
-    const agent = await startAgent(await this.#ca.certify(of, account), socket);
+    const tls = await this.#ca.certify(of, account);
+    const agent = await startAgent(tls, socket);
     this.#onEnd(() => agent.close());
     const envoy = await startEnvoy({
-      adsPort: this.program.serving.ports.grpc!,
+      adsPort: this.program.serving.ports.secure!,
       delta: true,
+      tls,
       place,
       node: {
         id: `${type}~${address}~${name}.${of}~${of}.svc.cluster.local`,

@@ -72,8 +72,7 @@ export class Lab {
       const [podPort = 0] = await freePorts(1);
       const pods = await startPods(podPort);
       end.push(() => pods.close());
-      // Envoys dial ways here, which would need a certificate.
-      const cluster = await install({ values: ['--set', 'plaintext.enabled=true'] });
+      const cluster = await install();
       end.push(() => cluster.stop());
       const lab = new Lab(options, cluster, podPort, end);
       await lab.#start();
@@ -124,7 +123,7 @@ export class Lab {
 
   /** Proxies that connect from now on go to these members: each prefers another one. */
   use(...members: readonly Member[]): void {
-    const ports = members.map(({ adsPort }) => adsPort);
+    const ports = members.map(({ securePort }) => securePort);
     this.#proxies.forEach(({ way }, i) =>
       way.lead(...ports.slice(i % ports.length), ...ports.slice(0, i % ports.length)),
     );
@@ -206,14 +205,17 @@ export class Lab {
   }
 
   async #startProxy(name: string, delta: boolean): Promise<Proxy> {
-    const way = await ProxyWay.open();
+    const way = await ProxyWay.open(await this.#cluster.certify(NAMESPACE, name));
     const [port = 0] = await freePorts(1);
     const envoy = await startEnvoy({
       adsPort: way.port,
       delta,
       node: {
         id: `sidecar~10.0.0.9~${name}.${NAMESPACE}~${NAMESPACE}.svc.cluster.local`,
-        metadata: { NAMESPACE, INTERCEPTION_MODE: 'NONE', HTTP_PROXY_PORT: `${port}`, UNPRIVILEGED_POD: 'true' },
+        metadata: {
+          ...{ NAMESPACE, SERVICE_ACCOUNT: name },
+          ...{ INTERCEPTION_MODE: 'NONE', HTTP_PROXY_PORT: `${port}`, UNPRIVILEGED_POD: 'true' },
+        },
       },
     });
     return { name, envoy, way, port };
@@ -241,7 +243,7 @@ export class Lab {
     const replica = await this.#cluster.start(pod, { aside: true });
     await replica.ready();
     const proxy = await this.#startProxy('delta', true);
-    proxy.way.lead(replica.adsPort);
+    proxy.way.lead(replica.securePort);
     await proxy.envoy.ready();
     return {
       proxy,

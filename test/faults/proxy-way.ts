@@ -1,4 +1,6 @@
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { connect } from 'node:tls';
+import type { WorkloadCertificate } from '../peers/mesh-ca.ts';
 
 /**
  * Pods have addresses that EndpointSlices accept; their programs are on this machine. As many letters either way, so
@@ -12,18 +14,23 @@ const REST_MS = 5;
 /** Where the program in the Pod with this address is. */
 export const localOf = (address: string): string => address.replace(POD.toString(), LOCAL.toString());
 
-/** A proxy's way to the control plane: to the first replica that accepts it. On it, Pods have local addresses. */
+/**
+ * A proxy's way to the control plane: to the secure port of the first replica that accepts it. Like an agent it has the
+ * certificate, and speaks plaintext with the Envoy beside it. On it, Pods have local addresses.
+ */
 export class ProxyWay {
   readonly #server;
+  readonly #certificate: WorkloadCertificate;
   readonly #sockets = new Set<Socket>();
   #ports: readonly number[] = [];
 
-  private constructor() {
+  private constructor(certificate: WorkloadCertificate) {
+    this.#certificate = certificate;
     this.#server = createServer((client) => this.#attempt(client, this.#ports));
   }
 
-  static async open(): Promise<ProxyWay> {
-    const way = new ProxyWay();
+  static async open(certificate: WorkloadCertificate): Promise<ProxyWay> {
+    const way = new ProxyWay(certificate);
     await new Promise<void>((resolve) => way.#server.listen(0, '127.0.0.1', resolve));
     return way;
   }
@@ -44,9 +51,10 @@ export class ProxyWay {
 
   #attempt(client: Socket, [port, ...others]: readonly number[]): void {
     if (port === undefined) return void client.destroy();
-    const upstream = connect(port, '127.0.0.1');
+    const { certificate: cert, key, roots: ca, name: servername } = this.#certificate;
+    const upstream = connect({ port, host: '127.0.0.1', cert, key, ca, servername, ALPNProtocols: ['h2'] });
     const refused = (): void => this.#attempt(client, others);
-    upstream.once('error', refused).once('connect', () => {
+    upstream.once('error', refused).once('secureConnect', () => {
       upstream.off('error', refused);
       for (const socket of [client, upstream]) {
         this.#sockets.add(socket);

@@ -40,7 +40,10 @@ export interface ProgramOptions {
   readonly errors?: ErrorSource;
   /** How large the heap may become. */
   readonly heapBytes?: number;
-  /** As outside tests, only who has a credential is of a tenant; otherwise the node id says which. */
+  /**
+   * As outside tests, only who has a credential is of a tenant; otherwise the node id says which. Default: true if there
+   * is no plaintext port.
+   */
   readonly provenTenants?: boolean;
   /** When it ends: with the test, if nothing else is said. */
   readonly onEnd?: OnEnd;
@@ -78,7 +81,7 @@ export class Program {
       onLine,
       errors,
       heapBytes,
-      provenTenants = false,
+      provenTenants = settings['grpcAddress'] === 'off',
       onEnd = onTestFinished,
     }: ProgramOptions = {},
   ): Promise<Program> {

@@ -1,11 +1,19 @@
 import { status as Status } from '@grpc/grpc-js';
 import { onTestFinished } from 'vitest';
+import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
+import type { OnEnd } from '../../src/testing/on-end.ts';
 import { type Node, XdsClient } from '../conformance/xds-client.ts';
 import { type Caller, secureCall } from '../harness/secure-call.ts';
+import { SERVER, securePortIn } from '../peers/mesh-ca.ts';
 import { Program, type ProgramOptions } from './program.ts';
 import { Cluster, SECRETS, TOKEN_REVIEWS } from './sources.ts';
 
-export const SERVER = 'fairlead.istio-system.svc';
+export { SERVER };
+
+/** {@link securePortIn} a directory that ends with the test. */
+export async function securePort(onEnd: OnEnd = onTestFinished) {
+  return securePortIn(await temporaryDirectory(onEnd));
+}
 
 /** A cluster that knows one token for each service account: `namespace:name`, as a text. */
 export async function secureCluster(): Promise<Cluster> {

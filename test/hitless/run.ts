@@ -1,14 +1,17 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import { type Serving, startServing } from '../../src/app.ts';
 import { kindOf } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
-import { type Engine, startEngine } from '../../src/engine/engine.ts';
-import { createProtos } from '../../src/envoy/encode/proto.ts';
-import { defaultMeshOptions } from '../../src/mesh/inputs.ts';
+import { readConfig } from '../../src/config/config.ts';
+import type { Engine } from '../../src/engine/engine.ts';
+import { testProtos, testValidate } from '../harness/mesh.ts';
 import { type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';
+import { type MeshCa, securePortIn } from '../peers/mesh-ca.ts';
 import { freePorts, poll } from '../peers/process.ts';
 import { randomOf } from '../soak/random.ts';
 import { changeOf } from './changes.ts';
@@ -34,7 +37,7 @@ export interface HitlessReport {
   readonly requests: Readonly<Record<string, number>>;
   /** Each with the last changes before it. */
   readonly failures: readonly string[];
-  /** What a proxy rejected. */
+  /** What a proxy rejected, and all else that the server warned of. */
   readonly rejections: readonly string[];
   /** Waits of the barrier that ended without an answer. */
   readonly timeouts: number;
@@ -50,6 +53,9 @@ const PATIENCE_MS = 2_000;
 const HASTE = { share: 0.4, ms: 150 };
 /** Every so many changes all requests must arrive where they are meant to. */
 const CHECK_EVERY = 10;
+/** What the log says once proxies can connect, and of the mistakes that are made on purpose. */
+const SIGNING = 'Signing certificates';
+const MISTAKES = /^(Object has a problem|More objects have problems)/;
 /** Changes that are told with a failure. */
 const TOLD = 5;
 
@@ -61,7 +67,7 @@ export async function runHitless(options: HitlessOptions): Promise<HitlessReport
   const directory = await mkdtemp(join(tmpdir(), 'fairlead-hitless-'));
   const end: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true })];
   try {
-    return await new Run(options, await portsOfRun(), certificateIn(directory), end).run();
+    return await new Run(options, await portsOfRun(), directory, end).run();
   } finally {
     for (const each of end.reverse()) await each();
   }
@@ -70,6 +76,7 @@ export async function runHitless(options: HitlessOptions): Promise<HitlessReport
 class Run {
   readonly #options: HitlessOptions;
   readonly #ports: Ports;
+  readonly #directory: string;
   readonly #files: Files;
   readonly #end: (() => Promise<unknown>)[];
   readonly #random: () => number;
@@ -81,13 +88,14 @@ class Run {
   /** As they were last applied. */
   #objects: ReadonlyMap<string, KubernetesObject> = new Map();
   #world: World;
-  #engine!: Engine;
+  #serving!: Serving;
   #load!: Load;
 
-  constructor(options: HitlessOptions, ports: Ports, files: Files, end: (() => Promise<unknown>)[]) {
+  constructor(options: HitlessOptions, ports: Ports, directory: string, end: (() => Promise<unknown>)[]) {
     this.#options = options;
     this.#ports = ports;
-    this.#files = files;
+    this.#directory = directory;
+    this.#files = certificateIn(directory);
     this.#end = end;
     this.#random = randomOf(options.seed);
     this.#world = firstWorld(ports);
@@ -114,53 +122,74 @@ class Run {
     };
   }
 
+  get #engine(): Engine {
+    return this.#serving.engine;
+  }
+
   async #start(): Promise<void> {
-    const stop = new AbortController();
-    this.#end.push(() => Promise.resolve(stop.abort()));
-    this.#engine = await startEngine({
-      mesh: defaultMeshOptions,
-      protos: createProtos(),
-      plaintext: { host: '127.0.0.1', port: 0 },
-      batch: { quiet: 50, max: 250 },
-      log: {
-        info: () => undefined,
-        warn: (message, fields) => this.#rejections.push(`${message} ${JSON.stringify(fields)}`),
+    const { ca, settings } = await securePortIn(join(this.#directory, 'ca'));
+    const objects = join(this.#directory, 'objects');
+    await mkdir(objects);
+    const any = '127.0.0.1:0';
+    const config = readConfig({
+      flags: {
+        // There are none; those of the run go to the engine, many at once.
+        directory: [objects],
+        ...settings,
+        ...{ secureGrpcAddress: any, healthAddress: any, monitoringAddress: any },
+        ...{ logFormat: 'json', shutdownDuration: '0s' },
       },
-      refused: (refusal) => this.#rejections.push(JSON.stringify(refusal)),
-      notAdmitted: ({ reason }) => this.#rejections.push(reason),
-      heapBytes: 1024 ** 3,
-      tenantOf: () => NAMESPACE,
+      env: {},
+    });
+    const stop = new AbortController();
+    const isServing = Promise.withResolvers<void>();
+    const log = new Writable({
+      write: (chunk: Buffer, _, done) => {
+        for (const line of chunk.toString().trim().split('\n')) {
+          const { level, msg } = JSON.parse(line) as { readonly level: string; readonly msg: string };
+          if (msg === SIGNING) isServing.resolve();
+          if (level !== 'info' && !MISTAKES.test(msg)) this.#rejections.push(line);
+        }
+        done();
+      },
+    });
+    this.#serving = await startServing(config, stop.signal, {
+      log,
+      protos: testProtos(),
+      validate: testValidate(),
       adsTimes: {
         times: { lingerMs: LINGER_MS },
         tickMs: 100,
         unguarded: this.#options.unguarded ?? false,
       },
-      signal: stop.signal,
     });
-    this.#end.push(() => this.#engine.ads.close());
+    this.#end.push(() => (stop.abort(), this.#serving.ended));
+    await isServing.promise;
     this.#apply(this.#world);
-    await this.#engine.open();
+    await this.#engine.committer.settled();
     const { httpProxy } = this.#ports;
     await this.#startEnvoy(
+      ca,
       'sidecar',
       { app: 'client' },
       {
         ...{ INTERCEPTION_MODE: 'NONE', HTTP_PROXY_PORT: `${httpProxy}`, UNPRIVILEGED_POD: 'true' },
       },
     );
-    await this.#startEnvoy('router', { istio: 'ingress' }, {});
+    await this.#startEnvoy(ca, 'router', { istio: 'ingress' }, {});
   }
 
-  async #startEnvoy(type: string, labels: object, metadata: object): Promise<void> {
+  async #startEnvoy(ca: MeshCa, type: string, labels: object, metadata: object): Promise<void> {
     const envoy = await startEnvoy({
-      adsPort: this.#engine.ads.port!,
+      adsPort: this.#serving.ports.secure!,
+      tls: await ca.certify(NAMESPACE, type),
       delta: this.#options.delta,
       workers: 2,
       args: ['--drain-time-s', `${DRAIN_SECONDS}`, '--drain-strategy', 'immediate', ...(this.#options.args ?? [])],
       node: {
         id: `${type}~127.0.0.1~${type}.${NAMESPACE}~${NAMESPACE}.svc.cluster.local`,
         metadata: {
-          ...{ NAMESPACE, LABELS: labels, PROXY_CONFIG: { drainDuration: `${DRAIN_SECONDS}s` } },
+          ...{ NAMESPACE, SERVICE_ACCOUNT: type, LABELS: labels, PROXY_CONFIG: { drainDuration: `${DRAIN_SECONDS}s` } },
           ...metadata,
         },
       },

@@ -1,15 +1,18 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { WorkloadCertificate } from './mesh-ca.ts';
 import { pathOf } from './peer.ts';
 import { poll, run, startProcess } from './process.ts';
 
 export interface EnvoyOptions {
+  /** Which version of it; absent: the one that tests run with. */
+  readonly version?: EnvoyVersion;
   /** Port of the control plane, on 127.0.0.1 if there is no `place`. */
   readonly adsPort: number;
   readonly delta: boolean;
-  /** TLS to the control plane, with a client certificate. PEM. */
-  readonly tls?: { readonly certificate: string; readonly key: string; readonly roots: string; readonly name: string };
+  /** TLS to the control plane, which is its secure port. Absent: plaintext. */
+  readonly tls?: WorkloadCertificate;
   readonly node: EnvoyNode;
   /** Bootstrap as JSON; its static clusters and listeners are added, other fields replace ours. */
   readonly extraBootstrap?: Bootstrap;
@@ -23,6 +26,8 @@ export interface EnvoyOptions {
   readonly place?: EnvoyPlace;
   readonly signal?: AbortSignal;
 }
+
+export type EnvoyVersion = 'envoy' | 'former-envoy';
 
 /** A network in which an Envoy can run. */
 export interface EnvoyPlace {
@@ -90,8 +95,8 @@ export async function startEnvoy(options: EnvoyOptions): Promise<RunningEnvoy> {
   const file = join(directory, 'envoy.json');
   const addressFile = join(directory, 'admin');
   await writeFile(file, JSON.stringify(bootstrapOf(options)));
-  const { signal, workers = 1, place } = options;
-  const [program = '', ...before] = [...(place?.command ?? []), pathOf('envoy')];
+  const { signal, workers = 1, place, version = 'envoy' } = options;
+  const [program = '', ...before] = [...(place?.command ?? []), pathOf(version)];
   const envoy = startProcess(
     program,
     [
@@ -203,7 +208,7 @@ function bootstrapOf({ adsPort, delta, node, tls, place, extraBootstrap = {} }: 
   };
 }
 
-function transportSocket({ certificate, key, roots, name }: NonNullable<EnvoyOptions['tls']>): object {
+function transportSocket({ certificate, key, roots, name }: WorkloadCertificate): object {
   const text = (inlineString: string): object => ({ inlineString });
   return {
     name: 'envoy.transport_sockets.tls',

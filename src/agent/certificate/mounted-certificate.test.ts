@@ -3,17 +3,15 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
-import { createCa } from '../../../test/e2e/certified.ts';
-import { afterSuite } from '../../testing/on-end.ts';
+import { createCa } from '../../../test/peers/mesh-ca.ts';
 import { createAgentLog } from '../log.ts';
 import { MountedCertificate } from './mounted-certificate.ts';
 import { NAMES } from './files.ts';
 import type { Certificate } from './verdict.ts';
 
-const onEnd = afterSuite();
 let [one, two, other] = [] as Certificate[];
 beforeAll(async () => {
-  const [ca, another] = [await createCa('cluster.local', onEnd), await createCa('other.example', onEnd)];
+  const [ca, another] = [await createCa('cluster.local'), await createCa('other.example')];
   const made = async (from: typeof ca): Promise<Certificate> => {
     const { certificate, key, roots } = await from.certify('shop', 'reviews');
     return { chain: certificate, key, roots };
