@@ -93,7 +93,9 @@ const KINDS: Readonly<Record<string, Kind>> = {
     return `of ${name}`;
   },
   'change port': ({ services }, pick, ports) => {
-    const [name, service] = pick.of(Object.entries(services).filter(([, { called }]) => !called));
+    const free = Object.entries(services).filter(([, { called }]) => !called);
+    if (free.length === 0) return undefined;
+    const [name, service] = pick.of(free);
     service.port = pick.of(service.protocol === 'tcp' ? ports.tcp : [...ports.http, ports.front]);
     return `of ${name}`;
   },
