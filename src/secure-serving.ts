@@ -60,6 +60,7 @@ export function secureServing(
         : undefined,
     others: { issuerOf: (cluster) => others?.issuerOf(cluster) },
     names: secure.names,
+    lifetime: secure.certificateLifetime,
     clock,
     log,
     allow: (expires) => authority!.allow(expires),
