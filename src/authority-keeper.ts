@@ -1,6 +1,9 @@
 import { type AuthoritySource, type StoredAuthority, onlyKnown, readStored } from './authority-source.ts';
 import { type Clock, sleep } from './clock.ts';
+import { abandonedBy } from './identity/abandoned-roots.ts';
+import { readableRoots } from './identity/roots.ts';
 import {
+  type Entries,
   type Plugged,
   type Progress,
   type Rotation,
@@ -12,13 +15,17 @@ import {
   sameEntries,
 } from './identity/rotation.ts';
 import { stepsBetween } from './identity/rotation-report.ts';
+import { selfSigned } from './identity/self-signed.ts';
 import { type SigningMaterial, readMaterial } from './identity/signing-material.ts';
-import type { RotationStore } from './rotation-store.ts';
+import type { Published } from './kube/published-roots.ts';
+import type { RotationStore, StoredRotation } from './rotation-store.ts';
 
 export interface AuthorityKeeperOptions {
   readonly from: AuthoritySource;
   /** What replicas and restarts share. */
   readonly store: RotationStore;
+  /** What Pods were told to trust before this began. */
+  readonly published: () => Promise<Published>;
   /** Name of this replica. */
   readonly identity: string;
   readonly trustDomain: () => string;
@@ -32,6 +39,11 @@ export interface AuthorityKeeperOptions {
   readonly random: () => number;
   readonly log: { info(message: string, fields: object): void; warn(message: string, fields: object): void };
   readonly signal: AbortSignal;
+}
+
+interface Look {
+  readonly problem?: string;
+  readonly outrun?: boolean;
 }
 
 /** Milliseconds between two looks. */
@@ -87,19 +99,55 @@ export class AuthorityKeeper {
   }
 
   /** Does what is to be done now. `problem`: why what is stored cannot be used. `outrun`: another replica was faster. */
-  async look(): Promise<{ readonly problem?: string; readonly outrun?: boolean }> {
+  async look(): Promise<Look> {
     const { clock, store } = this.options;
     // In this order: what a replica with a newer view of the signing certificates has written is not undone.
     const found = await store.read();
     const former = found.rotation ?? this.#rotation;
-    const { problem, plugged } = await this.#plugged(clock.date());
-    if (former === undefined && plugged === undefined) return { problem: problem! };
-    const next =
-      former === undefined ? begin(plugged!, clock.date()) : advance(this.#withProgress(former), plugged, clock.date());
+    if (former === undefined) return this.#begin(found);
+    // What signs is never given up because the Secret that it came from is lost.
+    const { problem, plugged } = await this.#plugged(() =>
+      former.own ? Promise.resolve(former.signing) : this.#newRoot(),
+    );
+    const next = advance(this.#withProgress(former), plugged, clock.date());
     const written = next === found.rotation || (await store.write(next, found.version));
     if (!written) return { outrun: true };
     await this.#take(next);
     return problem === undefined ? {} : { problem };
+  }
+
+  /** Nothing has signed yet, or what has is lost. */
+  async #begin({ signing, abandoned, version }: StoredRotation): Promise<Look> {
+    const { clock, published, store } = this.options;
+    const { own, others } = await published();
+    const refusal = (root: string | undefined): string | undefined => {
+      const lost = abandonedBy(root, own === undefined ? others : [own]);
+      if (lost === undefined || lost.id === abandoned) return undefined;
+      return (
+        `Pods trust another root, ${lost.names.join(' and ')} (ConfigMap istio-ca-root-cert in ${lost.namespace}), and ` +
+        `${root === undefined ? 'there is no Secret with its key' : 'the signing certificates are not of it'}. Restore ` +
+        `the Secrets istio-ca-secret, fairlead-ca and cacerts from a backup. To begin with another root all the same, ` +
+        `which ends mutual TLS with every Pod until that has a new certificate: ${store.toAbandon(lost.id, version)}`
+      );
+    };
+    const read = signing === undefined ? undefined : readMaterial(signing, clock.date());
+    const { problem, plugged } =
+      read === undefined
+        ? await this.#plugged(() => {
+            const problem = refusal(undefined);
+            return problem === undefined ? this.#newRoot() : Promise.reject(new Error(problem));
+          })
+        : 'problem' in read
+          ? { problem: `what signed, beside the state of the rotation: ${read.problem}` }
+          : { plugged: { entries: signing!, material: read.material } };
+    if (plugged === undefined) return { problem: problem! };
+    const refused = refusal(plugged.material.root);
+    if (refused !== undefined) return { problem: refused };
+    const trusted = own === undefined || abandonedBy(plugged.material.root, [own]) ? [] : readableRoots(own.pem);
+    const next = begin(plugged, clock.date(), trusted);
+    if (!(await store.write(next, version))) return { outrun: true };
+    await this.#take(next);
+    return {};
   }
 
   /** Settles when a certificate that expires then may be handed out. Rejects if this cannot be recorded. */
@@ -116,16 +164,21 @@ export class AuthorityKeeper {
     throw new Error('other replicas write at the same time');
   }
 
-  async #plugged(now: Date): Promise<{ readonly problem?: string; readonly plugged?: Plugged }> {
+  /** @param create what our own Secret is filled with if it is empty and nothing is in use. */
+  async #plugged(create: () => Promise<Entries>): Promise<{ readonly problem?: string; readonly plugged?: Plugged }> {
     try {
-      const stored = await readStored(this.options, this.#stored);
-      const read = readMaterial(stored.entries, now);
+      const stored = await readStored(this.options, this.isInUse ? this.#stored : undefined, create);
+      const read = readMaterial(stored.entries, this.options.clock.date());
       if ('problem' in read) return read;
       this.#stored = stored;
-      return { plugged: { entries: onlyKnown(stored.entries), material: read.material } };
+      return { plugged: { own: stored.isOwn, entries: onlyKnown(stored.entries), material: read.material } };
     } catch (error) {
       return { problem: error instanceof Error ? error.message : String(error) };
     }
+  }
+
+  #newRoot(): Promise<Entries> {
+    return selfSigned(this.options.trustDomain(), this.options.clock.date());
   }
 
   #withProgress(rotation: Rotation): Rotation {

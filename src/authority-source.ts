@@ -1,7 +1,7 @@
 import type { Clock } from './clock.ts';
 import { listFiles, readText } from './directory/files.ts';
 import type { Entries } from './identity/rotation.ts';
-import { renewed, selfSigned } from './identity/self-signed.ts';
+import { renewed } from './identity/self-signed.ts';
 import { isAgeing, readMaterial } from './identity/signing-material.ts';
 import type { KubeApi } from './kube/client.ts';
 import { getSecret, isEmpty, putSecret } from './kube/secrets.ts';
@@ -19,7 +19,6 @@ export interface StoredAuthority {
 
 interface SourceOptions {
   readonly from: AuthoritySource;
-  readonly trustDomain: () => string;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
@@ -31,10 +30,14 @@ const own = { name: 'istio-ca-secret', type: 'istio.io/ca-root' };
 /** Entries of such Secrets, mounted as files. */
 const entryNames = ['ca-cert.pem', 'ca-key.pem', 'root-cert.pem', 'cert-chain.pem', 'tls.crt', 'tls.key', 'ca.crt'];
 
-/** @param former what is in use: proxies trust nothing else, so that a Secret which is deleted ends nothing. */
+/**
+ * @param former what is in use: proxies trust nothing else, so that a Secret which is deleted ends nothing.
+ * @param create what our own Secret is filled with if nothing is in use; rejects if it must not be.
+ */
 export async function readStored(
   options: SourceOptions,
   former: StoredAuthority | undefined,
+  create: () => Promise<Entries>,
 ): Promise<StoredAuthority> {
   const { from, signal } = options;
   if (from.kind === 'directory') return { isOwn: false, entries: await filesIn(from.path) };
@@ -43,22 +46,22 @@ export async function readStored(
   if (plugged !== undefined) return { isOwn: false, entries: plugged.entries };
   if (former?.isOwn === false)
     throw new Error(`Secret ${namespace}/${pluggedIn} is gone; restart to continue without it, with another root`);
-  return { isOwn: true, entries: await ownEntries(api, namespace, options, former?.entries) };
+  const fill = former === undefined ? create : () => Promise.resolve(former.entries);
+  return { isOwn: true, entries: await ownEntries(api, namespace, options, fill) };
 }
 
 /** Made, or renewed from the same key, if need be. The chart makes an empty Secret, which is to be filled. */
 async function ownEntries(
   api: KubeApi,
   namespace: string,
-  { clock, trustDomain, signal }: SourceOptions,
-  former: Entries | undefined,
+  { clock, signal }: SourceOptions,
+  fill: () => Promise<Entries>,
 ): Promise<Entries> {
   const stored = await getSecret(api, namespace, own.name, signal);
   const now = clock.date();
   const read = stored && !isEmpty(stored) ? readMaterial(stored.entries, now) : undefined;
   if (read !== undefined && ('problem' in read || !isAgeing(read.material, now))) return stored!.entries;
-  const entries =
-    read === undefined ? (former ?? (await selfSigned(trustDomain(), now))) : await renewed(read.material, now);
+  const entries = read === undefined ? await fill() : await renewed(read.material, now);
   const content = { type: own.type, entries, former: stored };
   if (await putSecret(api, namespace, own.name, content, signal)) return entries;
   return (await getSecret(api, namespace, own.name, signal))?.entries ?? {};

@@ -1,5 +1,5 @@
-import { X509Certificate } from 'node:crypto';
 import { isObject } from './api/json.ts';
+import { isCertificate } from './identity/roots.ts';
 import type { Entries, Rotation } from './identity/rotation.ts';
 import type { KubeApi } from './kube/client.ts';
 import { type StoredSecret, getSecret, isEmpty, putSecret } from './kube/secrets.ts';
@@ -7,12 +7,25 @@ import { type StoredSecret, getSecret, isEmpty, putSecret } from './kube/secrets
 /** What was read, so that nothing newer is replaced. */
 export type RotationVersion = Pick<StoredSecret, 'metadata'>;
 
+/** What is kept of a rotation. */
+export interface StoredRotation {
+  /** Absent: there is none yet. */
+  readonly rotation?: Rotation;
+  /** What signed; only without a rotation: somebody has restored it alone. */
+  readonly signing?: Entries;
+  /** Roots that an operator gives up: see `AbandonedRoots`. */
+  readonly abandoned?: string;
+  readonly version?: RotationVersion;
+}
+
 /** Keeps a rotation. */
 export interface RotationStore {
-  /** Without a rotation: there is none yet. Rejects if it cannot be read. */
-  read(): Promise<{ readonly rotation?: Rotation; readonly version?: RotationVersion }>;
+  /** Rejects if it cannot be read. */
+  read(): Promise<StoredRotation>;
   /** False if there is a newer version than the one that was read. */
   write(rotation: Rotation, version: RotationVersion | undefined): Promise<boolean>;
+  /** How an operator gives up these roots: a command. */
+  toAbandon(id: string, version: RotationVersion | undefined): string;
 }
 
 /** For a single process without a cluster. */
@@ -24,6 +37,8 @@ export function inMemory(): RotationStore {
       kept = rotation;
       return Promise.resolve(true);
     },
+    // There is nobody who could have published any.
+    toAbandon: () => '',
   };
 }
 
@@ -31,6 +46,8 @@ export function inMemory(): RotationStore {
 const SECRET = 'fairlead-ca';
 /** The entry beside those that sign. */
 const STATE = 'rotation.json';
+/** An annotation. Its value names the roots, so that it is no standing order. */
+const ABANDON = 'fairlead.dev/abandon-roots';
 
 /** For all replicas in a cluster. */
 export function inSecret(api: KubeApi, namespace: string, signal: AbortSignal): RotationStore {
@@ -39,20 +56,36 @@ export function inSecret(api: KubeApi, namespace: string, signal: AbortSignal): 
       const secret = await getSecret(api, namespace, SECRET, signal);
       if (secret === undefined) return {};
       const { metadata } = secret;
-      if (isEmpty(secret)) return { version: { metadata } };
-      const { [STATE]: state = '', ...signing } = secret.entries;
+      const { annotations } = metadata;
+      const abandoned = isObject(annotations) ? annotations[ABANDON] : undefined;
+      const found = { ...(typeof abandoned === 'string' && { abandoned }), version: { metadata } };
+      if (isEmpty(secret)) return found;
+      const { [STATE]: state, ...signing } = secret.entries;
+      if (state === undefined) return { signing, ...found };
       const rotation = readState(state, signing);
-      if (rotation === undefined)
-        throw new Error(
-          `Secret ${namespace}/${SECRET}: ${STATE} is not valid; delete the Secret to have it written anew`,
-        );
-      return { rotation, version: { metadata } };
+      if (rotation === undefined) throw new Error(unreadable(namespace));
+      return { rotation, ...found };
+    },
+    toAbandon(id, version) {
+      const secrets = `kubectl --namespace ${namespace}`;
+      const make = version === undefined ? `${secrets} create secret generic ${SECRET} --type Opaque && ` : '';
+      return `${make}${secrets} annotate --overwrite secret ${SECRET} ${ABANDON}=${id}`;
     },
     write({ signing, ...state }, former) {
       const entries = { ...signing, [STATE]: JSON.stringify(state) };
       return putSecret(api, namespace, SECRET, { type: 'Opaque', entries, former }, signal);
     },
   };
+}
+
+/** The Secret may hold the only key of the root that proxies trust: nobody is to delete it. */
+function unreadable(namespace: string): string {
+  const patch = `[{"op":"remove","path":"/data/${STATE}"}]`;
+  return (
+    `Secret ${namespace}/${SECRET}: ${STATE} is not valid. Restore the Secret from a backup; without one, remove this ` +
+    `entry alone, and keep the key beside it: ` +
+    `kubectl --namespace ${namespace} patch secret ${SECRET} --type json --patch '${patch}'`
+  );
 }
 
 function readState(text: string, signing: Entries): Rotation | undefined {
@@ -63,16 +96,22 @@ function readState(text: string, signing: Entries): Rotation | undefined {
     return undefined;
   }
   if (!isObject(state)) return undefined;
-  const { since, roots, replicas, longest } = state;
+  const { since, roots, replicas, longest, own } = state;
   const isValid =
     isMoment(since) &&
     isMomentOrAbsent(longest) &&
+    (own === undefined || typeof own === 'boolean') &&
     Array.isArray(roots) &&
     roots.every(isRoot) &&
     isObject(replicas) &&
     Object.values(replicas).every(isProgress);
   return isValid
-    ? ({ signing, since, roots, replicas, ...(longest !== undefined && { longest }) } as unknown as Rotation)
+    ? ({
+        signing,
+        ...(own !== undefined && { own }),
+        ...{ since, roots, replicas },
+        ...(longest !== undefined && { longest }),
+      } as unknown as Rotation)
     : undefined;
 }
 
@@ -105,12 +144,4 @@ function isMoment(value: unknown): boolean {
 
 function isMomentOrAbsent(value: unknown): boolean {
   return value === undefined || isMoment(value);
-}
-
-function isCertificate(pem: string): boolean {
-  try {
-    return new X509Certificate(pem).raw.length > 0;
-  } catch {
-    return false;
-  }
 }

@@ -13,6 +13,7 @@ import { ONE } from './mesh/inputs.ts';
 import { Refusals } from './secure/refusals.ts';
 import { Credentials } from './secure/credentials.ts';
 import type { TokenIssuers } from './secure/token-issuer.ts';
+import { publishedRoots } from './kube/published-roots.ts';
 import { reviewToken } from './kube/token-review.ts';
 import type { OpenSource, Roots } from './object-source.ts';
 import type { LogBudget } from './ops/log-budget.ts';
@@ -60,6 +61,7 @@ export function secureServing(
         : undefined,
     others: { issuerOf: (cluster) => others?.issuerOf(cluster) },
     names: secure.names,
+    lifetime: secure.certificateLifetime,
     clock,
     log,
     audit: (about) => audit.info('Certificate signed', about),
@@ -118,6 +120,10 @@ export function secureServing(
       authority = new AuthorityKeeper({
         from,
         store,
+        published: () =>
+          source.kind === 'kubernetes'
+            ? publishedRoots(source.client, mesh.rootNamespace, signal)
+            : Promise.resolve({ others: [] }),
         identity,
         trustDomain,
         use: async (material) => {

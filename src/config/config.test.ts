@@ -41,6 +41,7 @@ test('without any setting everything has its default', () => {
     secure: {
       address: { host: every, port: 15012 },
       names: ['fairlead.istio-system.svc', 'istiod.istio-system.svc'],
+      certificateLifetime: 86_400_000,
     },
     jwksAllowedNetworks: [],
     insecureRemoteClusters: false,
@@ -56,9 +57,16 @@ test('a directory has an authority if it is given one', () => {
   expect(read({ directory: ['a'], caDirectory: 'ca', secureNames: 'a.b,c', revision: 'blue' }).secure).toEqual({
     address: { host: '127.0.0.1', port: 15012 },
     names: ['a.b', 'c'],
+    certificateLifetime: 86_400_000,
     caDirectory: 'ca',
   });
   expect(read({ revision: 'blue' }).secure?.names).toContain('istiod-blue.istio-system.svc');
+});
+
+test('certificates of workloads are valid from an hour to 90 days', () => {
+  expect(read({ workloadCertificateLifetime: '72h' }).secure).toMatchObject({ certificateLifetime: 259_200_000 });
+  for (const wrong of ['59m', '2161h', '3d'])
+    expect(() => read({ workloadCertificateLifetime: wrong }), wrong).toThrow('--workload-certificate-lifetime');
 });
 
 test('a directory is served to this machine only, until somebody says otherwise', () => {

@@ -61,6 +61,8 @@ export interface SecureConfig {
   readonly address: Address;
   /** DNS names in its certificate. */
   readonly names: readonly string[];
+  /** Of workloads that request none in particular; milliseconds. */
+  readonly certificateLifetime: number;
   /** Where the signing certificates are, if not in Secrets. */
   readonly caDirectory?: string;
 }
@@ -151,6 +153,7 @@ function secureOf(values: Values, isDirectory: boolean, address: Address): Secur
   return {
     address,
     names: names.length > 0 ? names : services.map((service) => `${service}.${namespace}.svc`),
+    certificateLifetime: values.one('workloadCertificateLifetime'),
     ...(caDirectory === '' ? {} : { caDirectory }),
   };
 }

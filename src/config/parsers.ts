@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os';
 import { clusterNameProblem } from '../clustermesh/names.ts';
 import { LONGEST_LEASE } from '../kube/lease.ts';
+import { LONGEST_LIFETIME } from '../identity/lifetime.ts';
 import { parseCidr } from '../model/cidr.ts';
 
 export interface Address {
@@ -79,6 +80,14 @@ export function duration(value: string): number | Wrong {
 export function leaseDuration(value: string): number | Wrong {
   const ms = duration(value);
   return ms instanceof Wrong || (ms >= 3_000 && ms <= LONGEST_LEASE) ? ms : new Wrong('must be from 3s to 1h');
+}
+
+/** Milliseconds. A shorter one would be renewed all the time. */
+export function certificateLifetime(value: string): number | Wrong {
+  const ms = duration(value);
+  return ms instanceof Wrong || (ms >= 3_600_000 && ms <= LONGEST_LIFETIME)
+    ? ms
+    : new Wrong('must be from 1h to 2160h');
 }
 
 export function positive(value: string): number | Wrong {

@@ -3,6 +3,7 @@ import {
   address,
   aliases,
   batch,
+  certificateLifetime,
   dnsNames,
   duration,
   leaseDuration,
@@ -82,6 +83,12 @@ export const settings = {
     fallback: '',
     fallbackHelp: 'the Secrets cacerts, else istio-ca-secret; none with --directory',
     parse: text,
+  },
+  workloadCertificateLifetime: {
+    placeholder: 'duration',
+    help: 'how long the certificates of workloads are valid, unless their agents ask for something else (SECRET_TTL)',
+    fallback: '24h',
+    parse: certificateLifetime,
   },
   webhookAddress: {
     placeholder: 'address|off',

@@ -32,6 +32,18 @@ function after(seconds: number): Date {
   return new Date((Math.floor(now.getTime() / 1000) + seconds) * 1000);
 }
 
+test('a request that names no lifetime gets the one of the authority', async () => {
+  const openssl = new OpenSsl();
+  const material = materialOf(openssl.cacerts(P256));
+  const request = await requestOf(openssl);
+  const expiry = async (authority: Authority, seconds: number): Promise<Date> =>
+    new X509Certificate(chainOf(await authority.sign(request, identity, seconds, now)).chain[0]!).validToDate;
+  expect(await expiry(new Authority(material), 0)).toEqual(after(DAY));
+  const longer = new Authority(material, 3 * DAY * 1000);
+  expect(await expiry(longer, 0)).toEqual(after(3 * DAY));
+  expect(await expiry(longer, DAY)).toEqual(after(DAY));
+});
+
 describe.each<[string, string, RegExp]>([
   ['RSA', 'rsa:2048', /Signature Algorithm: sha256WithRSAEncryption/],
   ['P-256', P256, /Signature Algorithm: ecdsa-with-SHA256/],

@@ -18,6 +18,7 @@ import {
 } from '@peculiar/asn1-x509';
 import * as certificate from './certificate.ts';
 import type { CertificateRequest } from './certificate-request.ts';
+import { DEFAULT_LIFETIME, LONGEST_LIFETIME } from './lifetime.ts';
 import { mergeRoots } from './roots.ts';
 import { type SigningKey, keyIdentifier, publicKeyOf, signingKeyOf } from './signing-key.ts';
 import type { SigningMaterial } from './signing-material.ts';
@@ -37,23 +38,21 @@ export interface Unsigned {
 /** organizationalUnitName. */
 const UNIT = '2.5.4.11';
 
-const HOUR = 60 * 60 * 1000;
-/** Of Istio: DEFAULT_WORKLOAD_CERT_TTL and MAX_WORKLOAD_CERT_TTL. */
-const defaultLifetime = 24 * HOUR;
-const longestLifetime = 90 * 24 * HOUR;
-
 /** Signs certificates of workloads, and of the control plane itself. Signatures are made outside the event loop. */
 export class Authority {
   private readonly material: SigningMaterial;
   private readonly roots: string;
+  private readonly lifetime: number;
   private readonly issuer: Name;
   private readonly key: SigningKey;
   /** The same in all certificates. */
   private readonly extensions: readonly Extension[];
 
-  constructor(material: SigningMaterial) {
+  /** @param lifetime of certificates whose requests name none; milliseconds. */
+  constructor(material: SigningMaterial, lifetime = DEFAULT_LIFETIME) {
     const issuer = certificate.readIssuer(new X509Certificate(material.certificate).raw);
     this.material = material;
+    this.lifetime = lifetime;
     this.roots = mergeRoots(material.roots);
     this.issuer = issuer.subject;
     this.key = signingKeyOf(material.key);
@@ -70,7 +69,7 @@ export class Authority {
   }
 
   /**
-   * A certificate for this SPIFFE ID, which the caller has proven. A lifetime of 0 or less means 24 hours; over 90 days
+   * A certificate for this SPIFFE ID, which the caller has proven. A lifetime of 0 or less means the default; over 90 days
    * is refused; one that ends after the signing certificates do is cut.
    *
    * @param unit the subject's organizational unit (OU); absent: there is no subject.
@@ -82,8 +81,8 @@ export class Authority {
     now: Date,
     unit?: string,
   ): Promise<Signed | Unsigned> {
-    const lifetime = ttlSeconds > 0 ? ttlSeconds * 1000 : defaultLifetime;
-    if (lifetime > longestLifetime)
+    const lifetime = ttlSeconds > 0 ? ttlSeconds * 1000 : this.lifetime;
+    if (lifetime > LONGEST_LIFETIME)
       return Promise.resolve({ reason: 'Lifetime', problem: 'certificate lifetime must not be over 90 days' });
     const names = [new GeneralName({ uniformResourceIdentifier: identity })];
     return this.issue(request.publicKey, names, lifetime, now, unit === undefined ? new Name() : unitName(unit));

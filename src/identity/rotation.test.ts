@@ -77,6 +77,28 @@ test('a proxy that is away for a moment is waited for', () => {
   expect(signers([6, 1], [7, 0], [8, 0], [9, 0])).toBe('b');
 });
 
+test('what is published besides stays trusted until all that it may have signed has expired', () => {
+  const first = begin(a!, start, [a!.material.root, b!.material.root]);
+  expect(shown(first)).toEqual({ signing: 'a', roots: ['a', 'b by 25 until 25'] });
+  expect(shown(advance(first, a, after(24 * HOUR))).roots).toEqual(['a', 'b by 25 until 25']);
+  expect(shown(advance(first, a, after(25 * HOUR))).roots).toEqual(['a']);
+});
+
+test('a published root that is about to sign waits for all proxies, as any other', () => {
+  const first = advance(begin(a!, start, [b!.material.root]), b, start);
+  expect(shown(first)).toEqual({ signing: 'a', roots: ['a', 'b by 25'] });
+  expect(shown(advance(first, b, after(25 * HOUR)))).toEqual({ signing: 'b', roots: ['b', 'a until 50'] });
+});
+
+test('whether we made what signs is known from when it does', () => {
+  const made = begin({ ...a!, own: true }, start);
+  expect(made.own).toBe(true);
+  const next = advance(made, { ...b!, own: false }, start);
+  expect(next.own).toBe(true);
+  expect(advance(next, { ...b!, own: false }, after(25 * HOUR))).toMatchObject({ own: false, signing: b!.entries });
+  expect(advance(begin(a!, start), { ...a!, own: true }, start).own).toBe(true);
+});
+
 test('the first authority signs at once', () => {
   expect(shown(begin(a!, start))).toEqual({ signing: 'a', roots: ['a'] });
   const first = begin(a!, start);

@@ -1,5 +1,5 @@
-import { X509Certificate, hash } from 'node:crypto';
-import { mergeRoots } from './roots.ts';
+import { hash } from 'node:crypto';
+import { mergeRoots, signerOf } from './roots.ts';
 import { type SigningMaterial, readMaterial } from './signing-material.ts';
 
 /** The entries of a Secret for a CA, see `readMaterial`. */
@@ -11,6 +11,8 @@ export type Entries = Readonly<Record<string, string>>;
  */
 export interface Rotation {
   readonly signing: Entries;
+  /** We made it, nobody plugged it in; absent: not known. */
+  readonly own?: boolean;
   /** Since when. */
   readonly since: string;
   /** The bundle: those that the signing certificates come with first. */
@@ -64,15 +66,26 @@ export const MOST_RETIRING = 8;
 
 /** What is to be signed with: the entries, and what they mean. */
 export interface Plugged {
+  /** See {@link Rotation}. */
+  readonly own?: boolean;
   readonly entries: Entries;
   readonly material: SigningMaterial;
 }
 
-/** The first state: all proxies got these roots with their first certificates. */
-export function begin({ entries, material }: Plugged, now: Date): Rotation {
+/**
+ * The first state: all proxies have these roots, or get them with their first certificates.
+ * @param published what they trust besides: somebody may have signed with it, or be about to.
+ */
+export function begin({ entries, material, own }: Plugged, now: Date, published: readonly string[] = []): Rotation {
   const since = now.toISOString();
-  const roots = [...new Set(material.roots)].map((certificate) => ({ certificate, since }));
-  return { signing: entries, since, roots, replicas: {} };
+  const roots = [...new Set(material.roots)].map<TrustedRoot>((certificate) => ({ certificate, since }));
+  const known = new Set(material.roots);
+  const expired = expiryOfAll(undefined, now);
+  const others = published
+    .filter((certificate) => !known.has(certificate))
+    .slice(0, MOST_RETIRING)
+    .map((certificate) => ({ certificate, since, by: expired, until: expired }));
+  return { signing: entries, ...(own !== undefined && { own }), since, roots: [...roots, ...others], replicas: {} };
 }
 
 /**
@@ -94,7 +107,7 @@ export function advance(former: Rotation, plugged: Plugged | undefined, now: Dat
     by === undefined || isUrgent || isDistributed(root.since, by) ? root : { ...root, by },
   );
   // Whoever has a newer certificate got the roots with it.
-  const expired = new Date(Math.max(now.getTime() + DAY, Date.parse(former.longest ?? since)) + LATE).toISOString();
+  const expired = expiryOfAll(former.longest, now);
   const knownPems = new Set(known.map(({ certificate }) => certificate));
   const unknown = [...new Set(wanted)].filter((certificate) => !knownPems.has(certificate));
   const trusted = new Set(
@@ -124,6 +137,8 @@ export function advance(former: Rotation, plugged: Plugged | undefined, now: Dat
   const next: Rotation = {
     ...former,
     ...(switched && { signing: plugged!.entries, since }),
+    ...(plugged?.own !== undefined &&
+      (switched || sameEntries(plugged.entries, former.signing)) && { own: plugged.own }),
     roots: kept.sort((a, b) => order(a) - order(b) || 0),
     replicas: isDistributing({ roots: kept }) ? reporting(former, now) : {},
   };
@@ -195,10 +210,9 @@ function reporting({ replicas }: Rotation, now: Date): Rotation['replicas'] {
   return Object.fromEntries(present);
 }
 
-/** The name and the key: a root with both of another one, as a renewed one, verifies whatever that one does. */
-function signerOf(pem: string): string {
-  const { subject, publicKey } = new X509Certificate(pem);
-  return `${publicKey.export({ type: 'spki', format: 'der' }).toString('base64')} ${subject ?? ''}`;
+/** When the last certificate has expired that may have been signed by now. */
+function expiryOfAll(longest: string | undefined, now: Date): string {
+  return new Date(Math.max(now.getTime() + DAY, Date.parse(longest ?? now.toISOString())) + LATE).toISOString();
 }
 
 function isFull({ roots }: Rotation): boolean {
@@ -209,7 +223,7 @@ function keep(root: TrustedRoot, inUse: readonly string[], now: Date, expired: s
   const { until, ...rest } = root;
   if (inUse.includes(root.certificate)) return [rest];
   // Nothing was signed with it.
-  if (root.by !== undefined) return [];
+  if (root.by !== undefined && until === undefined) return [];
   if (until === undefined) return [{ ...rest, until: expired }];
   return now.getTime() < Date.parse(until) ? [root] : [];
 }

@@ -28,10 +28,10 @@ export interface RootCertificatesOptions {
   readonly foreign?: { readonly budget: Budget };
 }
 
-const type = { group: '', version: 'v1', plural: 'configmaps' };
+export const CONFIG_MAPS = { group: '', version: 'v1', plural: 'configmaps' };
 /** As in Istio: Pods mount it to check the control plane and their peers. */
-const NAME = 'istio-ca-root-cert';
-const KEY = 'root-cert.pem';
+export const NAME = 'istio-ca-root-cert';
+export const KEY = 'root-cert.pem';
 /** A RotationReport, as JSON. */
 const ROTATION = 'fairlead/root-rotation';
 
@@ -42,7 +42,7 @@ export async function publishedReport(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   try {
-    const map = await api.get(objectPath(type, namespace, NAME), { signal });
+    const map = await api.get(objectPath(CONFIG_MAPS, namespace, NAME), { signal });
     const metadata = isObject(map) && isObject(map['metadata']) ? map['metadata'] : {};
     const text = isObject(metadata['annotations']) ? metadata['annotations'][ROTATION] : undefined;
     return typeof text === 'string' ? text : undefined;
@@ -104,7 +104,7 @@ export class RootCertificates {
     const { api, clock, random, log, outages, foreign } = this.options;
     const informer = new Informer({
       name: NAME,
-      type,
+      type: CONFIG_MAPS,
       query: { fieldSelector: `metadata.name=${NAME}` },
       shape: { trim, same: (a, b) => JSON.stringify(a) === JSON.stringify(b) },
       sink: {
@@ -177,9 +177,13 @@ export class RootCertificates {
           metadata: { name: NAME, namespace, ...metadata },
           data: { [KEY]: wanted },
         };
-        await api.post(collectionPath(type, namespace), body, { signal: term });
+        await api.post(collectionPath(CONFIG_MAPS, namespace), body, { signal: term });
       } else {
-        await api.patch(objectPath(type, namespace, NAME), { metadata, data: { [KEY]: wanted } }, { signal: term });
+        await api.patch(
+          objectPath(CONFIG_MAPS, namespace, NAME),
+          { metadata, data: { [KEY]: wanted } },
+          { signal: term },
+        );
       }
       this.worked(namespace);
     } catch (cause) {

@@ -14,6 +14,8 @@ import type { SigningMaterial } from '../identity/signing-material.ts';
 export interface CredentialsOptions extends Omit<AuthenticatorOptions, 'now' | 'date'> {
   /** DNS names under which proxies reach the control plane. */
   readonly names: readonly string[];
+  /** Of certificates whose requests name none; milliseconds. Absent: a day. */
+  readonly lifetime?: number;
   readonly clock: Clock;
   readonly log: { warn(message: string, fields: object): void };
   /** Told of each certificate that is handed out: whose it is, and until when. */
@@ -58,7 +60,7 @@ export class Credentials {
 
   /** Signs with this from now on, and trusts its roots. */
   async use(material: SigningMaterial): Promise<void> {
-    this.#authority = new Authority(material);
+    this.#authority = new Authority(material, this.#options.lifetime);
     this.#roots = mergeRoots(material.roots);
     await this.#renew();
   }

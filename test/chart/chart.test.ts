@@ -164,6 +164,8 @@ withPeers(['helm'], 'the chart', () => {
     const { log: __, secure: other, ...defaults } = readConfig({ flags: {}, env: {} });
     expect(config).toEqual(defaults);
     expect(secure).toEqual({ ...other, names: [`fairlead.${NAMESPACE}.svc`, `fairlead.${NAMESPACE}`] });
+    const { container: longer } = deploymentOf(await renderChart({ workloadCertificateLifetime: '72h' }));
+    expect(configOf((longer['args'] as string[]).slice(1)).secure?.certificateLifetime).toBe(72 * 3_600_000);
   });
 
   test('selects its Pods with the Service, the budget and the spreading', async () => {

@@ -96,6 +96,7 @@ function reads(): string[] {
     return ['list', 'watch'].map((verb) => `${verb} ${group}/${plural}${place}`);
   });
   const authority = [
+    'list /configmaps istio-ca-root-cert',
     'create authentication.k8s.io/tokenreviews',
     'create authorization.k8s.io/subjectaccessreviews',
     // For kubeconfigs of remote clusters.
@@ -120,7 +121,7 @@ function writes(): string[] {
       .filter(({ custom }) => custom)
       .flatMap(({ group, plural }) => [`get ${group}/${plural}`, `patch ${group}/${plural}/status`]),
     'create /configmaps',
-    ...['list', 'watch', 'patch'].map((verb) => `${verb} /configmaps istio-ca-root-cert`),
+    ...['watch', 'patch'].map((verb) => `${verb} /configmaps istio-ca-root-cert`),
     ...['create', 'update', 'delete'].map((verb) => `${verb} fairlead.dev/generationsinforce`),
     'create events.k8s.io/events',
     'create coordination.k8s.io/leases kube-system/*',

@@ -11,6 +11,7 @@ withPeers(['helm'], 'the chart', () => {
     ['a policy that does not exist', { image: { pullPolicy: 'Sometimes' } }, '/image/pullPolicy'],
     ['a level that does not exist', { log: { level: 'trace' } }, '/log/level'],
     ['a batch without units', { batch: '10/100' }, '/batch'],
+    ['a lifetime without a unit', { workloadCertificateLifetime: '72' }, '/workloadCertificateLifetime'],
     ['mesh config as text', { meshConfig: 'accessLogFile: /dev/stdout' }, '/meshConfig'],
     ['no name of a namespace', { rootNamespace: 'Istio_System' }, '/rootNamespace'],
     ['no name of a Service', { service: { alias: '8istiod' } }, '/service/alias'],

@@ -48,13 +48,13 @@ export function meshObjects({ backend, inbound, outbound }: { backend: number; i
 }
 
 /** A mesh in which a server and a client without interception speak mutual TLS. */
-export async function startMesh() {
+export async function startMesh(settings: Readonly<Record<string, string>> = {}) {
   const backend = await startBackend('served');
   onTestFinished(() => backend.close());
   const [inbound = 0, outbound = 0] = await freePorts(2);
   const made = await secureCluster();
   await made.apply(...meshObjects({ backend: backend.port, inbound, outbound }));
-  const { program, roots } = await startSecure(made);
+  const { program, roots } = await startSecure(made, {}, settings);
   const setup = (account: string) => ({
     port: program.serving.ports.secure!,
     server: SERVER,

@@ -1,4 +1,9 @@
+import { execFile } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { kinds } from '../../src/api/kinds.ts';
 import { XdsClient } from '../conformance/xds-client.ts';
@@ -9,6 +14,7 @@ import { OpenSsl } from '../../src/identity/testing/openssl.ts';
 import { secureCall, signCertificate } from '../harness/secure-call.ts';
 import type { ApiObject, RunningApiServer } from '../peers/api-server.ts';
 import { startEnvoy, type RunningEnvoy } from '../peers/envoy.ts';
+import { pathOf } from '../peers/peer.ts';
 import { freePorts, poll } from '../peers/process.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
 import { ACCOUNT, install, type Installed, type Replica } from './installed.ts';
@@ -409,6 +415,51 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
     const rejected = await envoy.stats('update_rejected');
     expect(Object.entries(rejected).filter(([, value]) => value > 0)).toEqual([]);
   });
+
+  test('begins with no other root when its keys are lost, and goes on when they are restored from a backup', async () => {
+    const roots = await rootsNow();
+    const signed = async (): Promise<string> => {
+      const chain = await signCertificate(first.securePort, await callAs('default', roots!), csr);
+      return typeof chain === 'string' ? chain : chain.at(-1)!;
+    };
+    const csr = new OpenSsl().request('rsa:2048');
+    expect(await signed()).toBe(roots);
+    // In a directory of its own: the file holds the keys.
+    const directory = await mkdtemp(join(tmpdir(), 'fairlead-backup-'));
+    try {
+      const run = async (section: string): Promise<void> => {
+        const page = await readFile(new URL('../../docs/backup-and-disaster.md', import.meta.url), 'utf8');
+        const [, command = ''] = new RegExp(`^## ${section}$[^#]*?\\n\`\`\`sh\\n(.*?)\`\`\``, 'ms').exec(page) ?? [];
+        expect(command).toContain('kubectl');
+        const env = {
+          PATH: `${dirname(pathOf('kubectl'))}:${process.env['PATH']}`,
+          KUBECONFIG: cluster.api.kubeconfig,
+        };
+        await promisify(execFile)('bash', ['-eo', 'pipefail', '-c', command], { cwd: directory, env });
+      };
+      await run('Backup');
+      process.kill(first.process.pid, 'SIGTERM');
+      await first.process.exited;
+      const names = ['istio-ca-secret', 'fairlead-ca'];
+      for (const name of names)
+        await cluster.api.kubectl('-n', NAMESPACE, 'patch', 'secret', name, '-p', '{"data":null}');
+      first = await cluster.start(first.pod);
+      await poll('the refusal', () =>
+        Promise.resolve(/Pods trust another root/.test(first.process.log()) || undefined),
+      );
+      await run('Restore');
+      await first.ready();
+      expect(await signed()).toBe(roots);
+      expect(await rootsNow()).toBe(roots);
+      for (const name of names) {
+        const path = `/api/v1/namespaces/${NAMESPACE}/secrets/${name}`;
+        const labels = { 'app.kubernetes.io/managed-by': 'Helm' };
+        expect(await cluster.api.call('GET', path)).toMatchObject({ metadata: { labels } });
+      }
+    } finally {
+      await rm(directory, { recursive: true });
+    }
+  }, 60_000);
 
   test('was never denied anything, and used each of its permissions', async () => {
     const requests = await cluster.audit.requests();

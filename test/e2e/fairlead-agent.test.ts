@@ -37,8 +37,8 @@ const isLive = ({ ports, get }: AgentProcess): Promise<boolean> =>
 
 withPeers(['envoy'], 'the agent beside Envoy', () => {
   test('two workloads speak mutual TLS with nothing but a token and roots', async () => {
-    const { program, setup, outbound } = await startMesh();
-    const server = await startFairleadAgent(setup('server'));
+    const { program, setup, outbound } = await startMesh({ workloadCertificateLifetime: '72h' });
+    const server = await startFairleadAgent({ ...setup('server'), env: { SECRET_TTL: '2h' } });
     const client = await startFairleadAgent({
       ...setup('client'),
       env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(FAILS)}` },
@@ -54,6 +54,13 @@ withPeers(['envoy'], 'the agent beside Envoy', () => {
       expect(types.find(({ typeUrl }) => typeUrl.endsWith('ProxyConfig'))).toMatchObject({ synced: true, refused: [] });
     const metrics = await client.get(client.ports.status, '/stats/prometheus');
     expect(metrics.body).toContain('istio_agent_connected 1');
+    // The control plane decides, unless the Pod does.
+    const hoursLeft = async (agent: AgentProcess): Promise<number> => {
+      const { body } = await agent.get(agent.ports.status, '/stats/prometheus');
+      const [, seconds] = /^istio_agent_cert_expiry_seconds\{resource_name="default"\} (\d+)$/m.exec(body) ?? [];
+      return Math.ceil(Number(seconds) / 3600);
+    };
+    expect([await hoursLeft(client), await hoursLeft(server)]).toEqual([72, 2]);
     expect(metrics.body).toContain('istio_agent_unexpected_errors_total 2');
     expect(metrics.body).toContain('envoy_server_live{} 1');
     expect((await client.get(client.ports.stats, '/stats/prometheus')).status).toBe(200);

@@ -50,7 +50,7 @@ export async function requestCertificate(
   }
 }
 
-/** `csr` 1, `validity_duration` 3 (seconds), `metadata` 4: a Struct with `CertSigner`. */
+/** `csr` 1, `validity_duration` 3 (seconds; 0: the authority's default), `metadata` 4: a Struct with `CertSigner`. */
 function writeRequest(csr: string, seconds: number, signer: string): Buffer {
   const writer = protobuf.Writer.create().uint32(10).string(csr).uint32(24).int64(seconds);
   // Struct.fields 1: an entry with key 1 and value 2, a Value with string_value 3.

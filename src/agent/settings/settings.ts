@@ -55,7 +55,7 @@ export interface AgentSettings extends AgentOptions {
   /** Without one, gRPC's libraries are the only clients of this agent. */
   readonly hasEnvoy: boolean;
   readonly ports: EnvoyPorts;
-  /** Seconds. */
+  /** Seconds; 0: as the control plane does by default. */
   readonly certificateLife: number;
   readonly renewAfter: number;
   readonly unused: readonly string[];
@@ -160,7 +160,7 @@ export function readSettings(options: AgentOptions, surroundings: AgentSurroundi
       secureMetrics: port(env, 'ENVOY_SECURE_METRICS_PORT', 0),
       secureMergedMetrics: port(env, 'ENVOY_SECURE_MERGED_METRICS_PORT', 0),
     },
-    certificateLife: milliseconds(env, 'SECRET_TTL', 86_400_000) / 1000,
+    certificateLife: milliseconds(env, 'SECRET_TTL', 0) / 1000,
     renewAfter: ratio(env, 'SECRET_GRACE_PERIOD_RATIO', 0.5),
     unused: [...unused.map((name) => `ProxyConfig ${name}`), ...sources.unused],
   };

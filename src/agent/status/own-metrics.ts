@@ -3,18 +3,32 @@ export interface OwnFigures {
   readonly connected: boolean;
   /** Undefined: only its provider knows. */
   readonly hasCertificate: boolean | undefined;
+  /** For how many seconds its certificate is still valid, below zero once it is not; undefined: it has none. */
+  readonly certificateSeconds: number | undefined;
   /** Errors that nothing handled: bugs. */
   readonly unexpectedErrors: number;
   readonly failedScrapes: Readonly<Record<'envoy' | 'app', number>>;
 }
 
 /** In the text format. */
-export function ownMetrics({ connected, hasCertificate, unexpectedErrors, failedScrapes }: OwnFigures): string {
+export function ownMetrics({
+  connected,
+  hasCertificate,
+  certificateSeconds,
+  unexpectedErrors,
+  failedScrapes,
+}: OwnFigures): string {
   return [
     ...metric('connected', 'gauge', 'Whether the control plane answers.', { '': Number(connected) }),
     ...(hasCertificate === undefined
       ? []
       : metric('has_certificate', 'gauge', 'Whether there is a good certificate.', { '': Number(hasCertificate) })),
+    // As Istio's agent has it.
+    ...(certificateSeconds === undefined
+      ? []
+      : metric('cert_expiry_seconds', 'gauge', 'Seconds until the certificate expires; below zero once it has.', {
+          '{resource_name="default"}': certificateSeconds,
+        })),
     ...metric('unexpected_errors_total', 'counter', 'Errors in the agent that nothing handled; please report them.', {
       '': unexpectedErrors,
     }),

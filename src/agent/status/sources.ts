@@ -1,4 +1,6 @@
 import { isV6Only } from '../bootstrap/bootstrap.ts';
+import { X509Certificate } from 'node:crypto';
+import type { Certificate } from '../certificate/verdict.ts';
 import type { Admin } from '../envoy/admin.ts';
 import { Readiness } from '../envoy/readiness.ts';
 import type { Services } from '../services.ts';
@@ -45,6 +47,7 @@ export function statusSources(
         ownMetrics({
           connected: relay.connected,
           hasCertificate: provider === undefined ? certificate.problem === undefined : undefined,
+          certificateSeconds: secondsOf(certificate.current),
           unexpectedErrors: life.unexpectedErrors,
           failedScrapes,
         }),
@@ -72,4 +75,9 @@ export function statusSources(
       ...(dns && { dns: { hosts: dns.names.size, ...dns.counts() } }),
     }),
   };
+}
+
+function secondsOf(certificate: Certificate | undefined): number | undefined {
+  if (certificate === undefined) return undefined;
+  return Math.round((new X509Certificate(certificate.chain).validToDate.getTime() - Date.now()) / 1000);
 }
