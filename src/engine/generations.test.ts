@@ -4,7 +4,7 @@ import type { KubernetesObject } from '../api/object.ts';
 import type { Recipient } from '../ads/rollouts/recipient.ts';
 import { Concern, type Rollout } from '../ads/rollouts/rollout.ts';
 import { Rollouts } from '../ads/rollouts/rollouts.ts';
-import { Graph } from '../cache/graph.ts';
+import { Graph, type Write } from '../cache/graph.ts';
 import { declareInputs, type RejectedGeneration } from '../mesh/inputs.ts';
 import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 import { Generations } from './generations.ts';
@@ -17,15 +17,21 @@ class Lab {
   readonly rollouts = new Rollouts({ after: () => {}, settled: () => {}, changed: () => {} });
   readonly #tracked = new Map<string, Tracked>();
   readonly #rejected = new Map<string, RejectedGeneration | undefined>();
+  /** Not committed yet. */
+  #writes: Write[] = [];
+  readonly #graph = new Graph();
   /** All resources are made from all objects. */
   readonly #origins = new Set<string>();
   readonly generations: Generations;
 
   constructor() {
     this.generations = new Generations({
-      inputs: declareInputs(new Graph()),
+      inputs: declareInputs(this.#graph),
       progress: { rollouts: this.rollouts, get: (key) => this.#tracked.get(key) } as ProgressOfObjects,
-      write: ({ key, value }) => void this.#rejected.set(key, value as RejectedGeneration | undefined),
+      write: (write) => {
+        this.#rejected.set(write.key, write.value as RejectedGeneration | undefined);
+        this.#writes.push(write);
+      },
       isInForce: () => true,
       canaries: true,
       isLibrary: ({ build }) => build === LIBRARY,
@@ -96,6 +102,7 @@ class Lab {
   pass(ms: number): void {
     for (const end = this.now + ms; this.now < end;) {
       this.now += 50;
+      this.#graph.commit(this.#writes.splice(0));
       for (const timer of this.#timers.splice(0))
         if (timer.at <= this.now) timer.work();
         else this.#timers.push(timer);
@@ -157,6 +164,20 @@ test('one tenant decides also if others find out later that they are not concern
   look.end(other);
   lab.pass(500);
   expect(lab.isRejected(shared)).toBe(true);
+});
+
+test('one of several is tried only when it has been out of force, or it would not come back to anybody', () => {
+  const lab = new Lab();
+  const [a, b] = [lab.object('shop', 'a'), lab.object('shop', 'b')];
+  const proxy = of('shop');
+  lab.refuses(lab.sent(proxy, 'table', a, b), proxy);
+  const areRejected = () => [a, b].map((each) => lab.isRejected(each));
+  expect(areRejected()).toEqual([true, true]);
+  lab.pass(500);
+  expect(areRejected()).toEqual([false, true]);
+  lab.refuses(lab.sent(proxy, 'table', a), proxy);
+  lab.pass(500);
+  expect(areRejected()).toEqual([true, false]);
 });
 
 test('suspects of one namespace do not wait for all those of another', () => {

@@ -10,6 +10,7 @@ import type { Progress } from '../status/programmed.ts';
 import { formerObject, type KeptGenerations, mostRefusals, mostRejected } from './kept-generations.ts';
 import { type ProgressOfObjects, refusalsIn } from './progress.ts';
 import { apartFromRestrictions, areAll, believed, isBelieved, type Refusals, tenantsIn } from './refusals.ts';
+import { areSame, isEarlier, isIn, isSameGeneration } from './same-generation.ts';
 import { type Suspect, Suspects } from './suspects.ts';
 
 export interface GenerationsOptions {
@@ -118,7 +119,7 @@ export class Generations {
     const rollout = this.#options.progress.rollouts.get(key);
     if (rollout !== undefined)
       for (const concern of rollout.concerns) if (concern.refusals.size > 0) this.#judge(concern);
-    if (this.#trial !== undefined) this.#tryNext();
+    if (this.#isTrying) this.#tryNext();
   }
 
   /**
@@ -239,7 +240,10 @@ export class Generations {
     this.#setRejected(key, { uid, generations: [...others, rejected].slice(-mostRejected) });
   }
 
-  /** Lets the next suspect be in force alone, once it is known of the last one whether proxies take it. */
+  /**
+   * Lets the next suspect be in force alone, once it is known of the last one whether proxies take it. Not before it has
+   * been out of force: that it is back would change nothing, and nobody would be asked.
+   */
   #tryNext(): void {
     const { clock, progress } = this.#options;
     const trial = this.#trial;
@@ -253,6 +257,8 @@ export class Generations {
       if (isUndecided && clock.now() < until) return this.#wait();
       this.#trial = undefined;
     }
+    const { first } = this.#suspects;
+    if (first !== undefined && !this.#isDecisionCommitted(first)) return this.#wait();
     const next = this.#suspects.next();
     if (next === undefined) return;
     this.#trial = { suspect: next, until: clock.now() + TRIAL_MS };
@@ -309,6 +315,11 @@ export class Generations {
     if (this.#newest.has(key)) this.#decided.set(key, this.#options.progress.rollouts.nextId());
   }
 
+  #isDecisionCommitted(suspect: Suspect): boolean {
+    const committed = this.#options.inputs.rejectedGenerations.get(suspect.key);
+    return !this.#isRejected(suspect) || isIn(committed, suspect);
+  }
+
   #pardon({ key, uid, generation }: Suspect): void {
     this.#decide(key);
     const known = this.#rejected.get(key);
@@ -317,9 +328,8 @@ export class Generations {
     this.#setRejected(key, generations.length === 0 ? undefined : { uid, generations });
   }
 
-  #isRejected({ key, uid, generation }: Suspect): boolean {
-    const known = this.#rejected.get(key);
-    return known?.uid === uid && known.generations.some((each) => each.generation === generation);
+  #isRejected(suspect: Suspect): boolean {
+    return isIn(this.#rejected.get(suspect.key), suspect);
   }
 
   /** By proxies of this replica. */
@@ -355,6 +365,10 @@ export class Generations {
     write(inputs.rejectedGenerations.write(key, rejected));
   }
 
+  get #isTrying(): boolean {
+    return this.#trial !== undefined || !this.#suspects.isEmpty;
+  }
+
   #wait(): void {
     const { clock, signal } = this.#options;
     if (this.#waits || signal.aborted) return;
@@ -363,7 +377,7 @@ export class Generations {
       this.#waits = false;
       if (signal.aborted) return;
       for (const concern of [...this.#open.keys()]) this.#judge(concern);
-      if (this.#trial !== undefined) this.#tryNext();
+      if (this.#isTrying) this.#tryNext();
     });
   }
 }
@@ -377,20 +391,4 @@ interface Weighed {
   readonly reach: Reach;
   /** A restriction that may be to blame as well. */
   readonly beside: Suspect | undefined;
-}
-
-function areSame(objects: readonly KubernetesObject[], former: KeptGenerations['former']): boolean {
-  return (
-    objects.length === former.length &&
-    objects.every(({ metadata }, i) => metadata.generation === former[i]?.generation)
-  );
-}
-
-/** The cluster was restored from a backup: numbers of generations come again. */
-function isEarlier({ metadata: { generation } }: KubernetesObject, than: KubernetesObject): boolean {
-  return generation !== undefined && generation < (than.metadata.generation ?? 0);
-}
-
-function isSameGeneration(a: KubernetesObject, b: KubernetesObject | undefined): boolean {
-  return b !== undefined && a.metadata.uid === b.metadata.uid && a.metadata.generation === b.metadata.generation;
 }

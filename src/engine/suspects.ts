@@ -31,6 +31,12 @@ export class Suspects {
     if (beside !== undefined) for (const suspect of all) this.#cleared.set(suspect.key, { suspect, beside });
   }
 
+  /** Which one {@link next} takes. */
+  get first(): Suspect | undefined {
+    const [suspects] = this.#waiting.values();
+    return suspects?.[0];
+  }
+
   next(): Suspect | undefined {
     for (const [namespace, suspects] of this.#waiting) {
       const next = suspects.shift();

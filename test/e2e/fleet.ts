@@ -9,8 +9,9 @@ export interface Member extends RunningEnvoy {
 }
 
 export interface FleetOptions {
-  /** The secure port of the control plane, and who signs for its proxies. */
-  readonly adsPort: number;
+  /** Secure ports of the replicas of a control plane, which the members take by turns. */
+  readonly adsPorts: readonly number[];
+  /** Who signs for proxies. */
   readonly ca: MeshCa;
   /** Where relative paths begin for a member; absent: here. */
   readonly cwd?: (name: string) => string;
@@ -39,12 +40,12 @@ export class Fleet {
     this.members = members;
   }
 
-  static async start({ adsPort, ca, cwd }: FleetOptions): Promise<Fleet> {
+  static async start({ adsPorts, ca, cwd }: FleetOptions): Promise<Fleet> {
     const started = await Promise.allSettled(
-      MEMBERS.map(async ({ name, version, delta }): Promise<Member> => {
+      MEMBERS.map(async ({ name, version, delta }, i): Promise<Member> => {
         const envoy = await startEnvoy({
           version,
-          adsPort,
+          adsPort: adsPorts[i % adsPorts.length]!,
           delta,
           tls: await ca.certify('shop', 'shop'),
           node: {

@@ -50,7 +50,7 @@ withPeers(FLEET, 'what an Envoy refuses for a reason of its own', () => {
     const program = await Program.start({ kubeconfig: cluster.kubeconfig, ...settings }, { amend: withFile, onLine });
     await program.logged('Ready');
     await program.logged('Signing certificates');
-    const fleet = await Fleet.start({ adsPort: program.serving.ports.secure!, ca, ...(cwd && { cwd }) });
+    const fleet = await Fleet.start({ adsPorts: [program.serving.ports.secure!], ca, ...(cwd && { cwd }) });
     onTestFinished(() => fleet.stop());
     return { program, fleet };
   }

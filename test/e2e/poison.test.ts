@@ -1,17 +1,15 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { conditions } from '../features/conditions.ts';
-import { destinationRule, serviceEntry, virtualService } from '../features/objects.ts';
 import { Program } from '../features/program.ts';
 import { securePort } from '../features/secure-cluster.ts';
 import { Cluster, EVENTS } from '../features/sources.ts';
 import { freePorts } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { FLEET, Fleet } from './fleet.ts';
-import { amendWith, DEADLY_SECONDS, type Poison, poisons } from './poisons.ts';
+import { entryFor, INNOCENT, innocent, sceneOf } from './poison-scenes.ts';
+import { amendWith, type Poison, poisons } from './poisons.ts';
 import { ask, type Backend, startBackend } from './traffic.ts';
-
-const INNOCENT = 'innocent.example.com';
 
 withPeers(FLEET, 'what a real Envoy refuses', () => {
   test.each(['cluster', 'listener', 'table'] as const)('in a %s', { timeout: 300_000 }, async (part) => {
@@ -27,7 +25,7 @@ withPeers(FLEET, 'what a real Envoy refuses', () => {
     const program = await Program.start({ kubeconfig: cluster.kubeconfig, ...settings }, { amend: amendWith(all) });
     await program.logged('Ready');
     await program.logged('Signing certificates');
-    const fleet = await Fleet.start({ adsPort: program.serving.ports.secure!, ca });
+    const fleet = await Fleet.start({ adsPorts: [program.serving.ports.secure!], ca });
     onTestFinished(() => fleet.stop());
     const run = new Run(cluster, fleet, backend, web);
     const times: number[] = [];
@@ -56,7 +54,11 @@ class Run {
   /** Returns after how many milliseconds the object was said to be rejected. */
   async poison(poison: Poison, ownPort: number, isNew: boolean, turn: number): Promise<number> {
     const { cluster, fleet } = this;
-    const { before, bad, good, mended, port, host } = this.scene(poison, ownPort);
+    const { before, bad, good, mended, port, host } = sceneOf(poison, {
+      ownPort,
+      web: this.web,
+      backend: this.backend,
+    });
     await cluster.apply(...before);
     if (!isNew) await this.acknowledged(good);
     for (const each of before) await this.programmed(each, { status: 'True' });
@@ -92,56 +94,6 @@ class Run {
     await this.programmed(object, { status: 'True', reason: 'Programmed' });
   }
 
-  private scene(poison: Poison, ownPort: number) {
-    const { name, type } = poison;
-    const isTcp = type === 'listener';
-    const port = isTcp ? ownPort : this.web;
-    const host = `${name}.example.com`;
-    const entry = (withHost: string, weight = 1) =>
-      entryFor(withHost, port, this.backend, name, isTcp ? 'TCP' : 'HTTP', weight);
-    const route = { destination: { host } };
-    switch (type) {
-      case 'cluster': {
-        const rule = (connectTimeout: string) =>
-          destinationRule(name, { host, trafficPolicy: { connectionPool: { tcp: { connectTimeout } } } });
-        return {
-          port,
-          host,
-          before: [entry(host)],
-          good: rule('7s'),
-          bad: rule(`${DEADLY_SECONDS}s`),
-          mended: rule('8s'),
-        };
-      }
-      case 'listener':
-        return { port, host, before: [], good: entry(host), bad: entry(`poison-${host}`), mended: entry(host, 2) };
-      case 'virtualHost': {
-        const hosts = (more: readonly string[], label: string) =>
-          virtualService(name, { hosts: [host, ...more], http: [{ name: label, route: [route] }] });
-        return {
-          port,
-          host,
-          before: [entry(host)],
-          good: hosts([], 'good'),
-          bad: hosts([`poison-${host}`], 'good'),
-          mended: hosts([], 'better'),
-        };
-      }
-      case 'routeEntry': {
-        const routes = (label: string) =>
-          virtualService(name, { hosts: [host], http: [{ name: label, route: [route] }] });
-        return {
-          port,
-          host,
-          before: [entry(host)],
-          good: routes('good'),
-          bad: routes(`poison-${name}.example`),
-          mended: routes('better'),
-        };
-      }
-    }
-  }
-
   private programmed(object: KubernetesObject, expected: object): Promise<void> {
     return this.cluster.changed(() => {
       const { generation } = this.cluster.object(object).metadata;
@@ -158,29 +110,4 @@ class Run {
     const names = events.map(({ regarding }) => (regarding as KubernetesObject['metadata']).name);
     return names.splice(this.told, (this.told = names.length));
   }
-}
-
-function entryFor(
-  host: string,
-  port: number,
-  backend: Backend,
-  name = host.split('.')[0]!,
-  protocol = 'HTTP',
-  weight = 1,
-) {
-  return serviceEntry(name, {
-    hosts: [host],
-    resolution: 'STATIC',
-    location: 'MESH_INTERNAL',
-    ports: [{ number: port, name: protocol.toLowerCase(), protocol }],
-    endpoints: [{ address: '127.0.0.1', ports: { [protocol.toLowerCase()]: backend.port }, weight }],
-  });
-}
-
-/** Its answer says which turn it is. */
-function innocent(turn: number) {
-  return virtualService('innocent', {
-    hosts: [INNOCENT],
-    http: [{ name: 'turn', directResponse: { status: 200, body: { string: `turn ${turn}` } } }],
-  });
 }

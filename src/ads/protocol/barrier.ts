@@ -76,6 +76,8 @@ export class Barrier {
   #drainsAll = 0;
   /** A response whose new clusters cannot be identified; everything waits for its answer. */
   #unknown: { readonly since: number; readonly nonce: number } | undefined;
+  /** The oldest response without an answer, and since when it is known of nothing that it would wait for. */
+  #warm: { readonly nonce: number; readonly since: number } | undefined;
   readonly #stuck: Intervals;
   readonly #overdue: Intervals;
 
@@ -282,6 +284,9 @@ export class Barrier {
    * not do: it acknowledged assignments that were sent later, but did not subscribe to this cluster's. Taking the
    * cluster back frees all answers. Checked when the client has acknowledged assignments, and then at growing
    * intervals.
+   *
+   * A rejected new version of a live cluster may do the same beside a new cluster. It shows in answers that are missing
+   * although the client has whatever the clusters in them wait for.
    */
   #takeBackStuck({ guarded, followers, view }: Parties, now: number): void {
     const oldest = guarded?.inFlight.oldest;
@@ -302,6 +307,10 @@ export class Barrier {
         }
       }
     }
+    if (!areWarm(guarded!, followers)) this.#warm = undefined;
+    else if (this.#warm?.nonce !== oldest.nonce) this.#warm = { nonce: oldest.nonce, since: now };
+    else if (now - this.#warm.since >= this.#times.stuckMs)
+      for (const sent of guarded!.inFlight) takeBackChanged(guarded!, sent, now);
   }
 
   /**
@@ -327,6 +336,29 @@ export class Barrier {
       }
     }
   }
+}
+
+/**
+ * Whether the client has acknowledged the assignments that the clusters in unanswered responses wait for, and they wait
+ * for nothing else.
+ */
+function areWarm(guarded: Subscription, followers: readonly Subscription[]): boolean {
+  /** With the response that carried it. */
+  const newest = new Map<string, readonly [Served, number]>();
+  for (const sent of guarded.inFlight) {
+    if (sent.prior === undefined) return false;
+    for (const name of sent.prior.keys()) newest.delete(name);
+    for (const item of itemsOf(sent)) if (sent.prior.has(item.name)) newest.set(item.name, [item, sent.nonce]);
+  }
+  for (const [name, [item, nonce]] of newest) {
+    const has = ({ interest, ledger, inFlight }: Subscription): boolean =>
+      inFlight.ackedNonce > nonce &&
+      interest.has(name) &&
+      ledger.pending?.has(name) !== true &&
+      inFlight.last(name) === undefined;
+    if (isLate(item) || !followers.some(has)) return false;
+  }
+  return true;
 }
 
 /** One of them may be a new version of a live cluster that the client has rejected without saying so. */

@@ -212,6 +212,24 @@ describe.each(kinds)('over %s', (_, delta) => {
     expect(looked.mock.calls.length).toBeLessThan(15 * names.length);
   });
 
+  test.each([
+    ['has all that they wait for, gets back those that it had', ['c', 'd'], ['c@1']],
+    ['may still wait for an assignment, is left alone', ['c'], []],
+  ])('a client that answers nothing about clusters, although it %s', (_title, asked, expected) => {
+    const lab = new Lab(delta);
+    lab.publish([CDS, 'c', '1'], [EDS, 'c', '1'], [LDS, 'l', '1', ['c']]);
+    lab.take({ typeUrl: CDS });
+    lab.take({ typeUrl: EDS, names: ['c'] });
+    lab.take({ typeUrl: LDS });
+    // Where its name is not asked for, the client may resolve it.
+    lab.publish([CDS, 'c', '2'], [CDS, 'd', '1'], ...(asked.includes('d') ? [[EDS, 'd', '1'] as const] : []));
+    lab.next();
+    lab.ask({ typeUrl: EDS, names: delta ? asked.slice(1) : asked });
+    const log = lab.pass(8, delta ? {} : { [EDS]: asked }, CDS);
+    const clusters = log.filter((line) => line.includes(' cds c')).map((line) => line.split(' ')[2]);
+    expect(clusters).toEqual(expected);
+  });
+
   test('a request that names nothing asks for nothing', () => {
     const lab = new Lab(delta);
     lab.publish([CDS, 'a', '1']);
