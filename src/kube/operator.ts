@@ -37,8 +37,10 @@ export interface FairleadOperatorOptions {
   readonly log: Log;
   /** Stops everything, like `stop()`. */
   readonly signal: AbortSignal;
-  /** Where the ConfigMap `istio` is. */
+  /** Where the ConfigMap with the mesh config is. */
   readonly rootNamespace: string;
+  /** Names that it may have. */
+  readonly meshConfigs: readonly string[];
   readonly kinds?: readonly Kind<KindName>[];
   /** The server's copy of a custom object changed, even if only in its status: see {@link FairleadOperator.latest}. */
   readonly observed?: (kind: KindName, namespace: string, name: string) => void;
@@ -76,7 +78,7 @@ export class FairleadOperator extends Base {
   constructor(options: FairleadOperatorOptions) {
     super(options.log);
     this.options = options;
-    const { client, sink, rootNamespace, observed, hold, log, pageSize, idle } = options;
+    const { client, sink, rootNamespace, meshConfigs, observed, hold, log, pageSize, idle } = options;
     const { clock = systemClock, random = Math.random, kinds = allKinds } = options;
     this.clock = clock;
     const outages = options.outages ?? new Outages({ log, clock, signal: this.ending.signal });
@@ -84,7 +86,7 @@ export class FairleadOperator extends Base {
     this.k8sApi = this.kubeConfig.makeApiClient(CoreV1Api);
     const shared = { clock, random, log, outages };
     this.reader = new ClusterReader({
-      ...{ ...shared, api: client, sink, kinds, rootNamespace },
+      ...{ ...shared, api: client, sink, kinds, rootNamespace, meshConfigs },
       ...{ observed, hold, pageSize, idle },
     });
   }

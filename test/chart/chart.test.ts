@@ -234,6 +234,22 @@ withPeers(['helm'], 'the chart', () => {
     expect(without.filter(isMeshConfig)).toEqual([]);
   });
 
+  test('names the mesh config of a revision like it, and lets it read that of all, too', async () => {
+    for (const [revision, names] of [
+      ['canary', ['istio-canary', 'istio']],
+      ['default', ['istio']],
+    ] as const) {
+      const objects = await renderChart({ revision });
+      const maps = objects.filter(({ kind, metadata }) => kind === 'ConfigMap' && /^istio/.test(metadata.name));
+      expect(maps.map(({ metadata }) => metadata.name)).toEqual([names[0]]);
+      const granted = permissionsOf(objects, 'fairlead', NAMESPACE).map(printPermission);
+      const wanted = names.flatMap((name) =>
+        ['list', 'watch'].map((verb) => `${verb} /configmaps ${NAMESPACE}/${name}`),
+      );
+      expect(granted).toEqual(expect.arrayContaining(wanted));
+    }
+  });
+
   test('leaves out what Kubernetes before 1.30 does not have', async () => {
     const kindsOf = async (version: string): Promise<string[]> =>
       [...new Set((await renderChart({}, '--kube-version', version)).map(({ kind }) => kind))].sort();
@@ -294,7 +310,8 @@ withPeers(['helm'], 'the chart', () => {
     expect(ports.map(({ containerPort }) => containerPort)).toEqual(expect.arrayContaining(Object.values(podPorts)));
     const service = find('Service', both)?.['spec'] as { ports: { name: string; port: number }[] };
     expect(service.ports).toContainEqual(expect.objectContaining({ name: monitoringPort, port: podPorts.monitoring }));
-    const config = objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === meshConfig.name);
+    const configName = revision === 'default' ? meshConfig.name : `${meshConfig.name}-${revision}`;
+    const config = objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === configName);
     expect(config?.['data']).toHaveProperty(meshConfig.key);
   });
 

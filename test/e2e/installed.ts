@@ -15,8 +15,8 @@ export const ACCOUNT = 'fairlead';
 export interface Installed {
   readonly api: RunningApiServer;
   readonly audit: AuditLog;
-  /** Names of the Pods that the Deployment has. */
-  pods(): Promise<string[]>;
+  /** Names of the Pods that the Deployment of a release has; absent: of the first. */
+  pods(release?: string): Promise<string[]>;
   /** Runs the container of this Pod: its arguments and environment, and the token of its ServiceAccount. */
   start(pod: string, options?: StartOptions): Promise<Replica>;
   stop(): Promise<void>;
@@ -85,8 +85,8 @@ export async function install({ before, values = [] }: InstallOptions = {}): Pro
     return {
       api: server,
       audit,
-      pods: async () => {
-        const path = `/api/v1/namespaces/${NAMESPACE}/pods?labelSelector=app.kubernetes.io/name=fairlead`;
+      pods: async (release = 'fairlead') => {
+        const path = `/api/v1/namespaces/${NAMESPACE}/pods?labelSelector=app.kubernetes.io/instance=${release}`;
         const { items } = (await server.call('GET', path)) as unknown as { items: Pod[] };
         return items.map(({ metadata }) => metadata.name).sort();
       },

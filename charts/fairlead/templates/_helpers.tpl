@@ -30,6 +30,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- .Values.revision | default "default" -}}
 {{- end -}}
 
+{{/* The mesh config of this release. */}}
+{{- define "fairlead.meshConfig" -}}
+istio{{ with .Values.revision }}{{ if ne . "default" }}-{{ . }}{{ end }}{{ end }}
+{{- end -}}
+
 {{/* Those of the chart win. istioctl finds a control plane by its revision, which is `default` where it has none. */}}
 {{- define "fairlead.labels" -}}
 {{- $labels := include "fairlead.selectorLabels" . | fromYaml }}
