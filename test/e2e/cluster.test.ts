@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { kinds } from '../../src/api/kinds.ts';
 import { XdsClient } from '../conformance/xds-client.ts';
 import { SDS } from '../features/proxy.ts';
-import { CHART, NAMESPACE, renderChart } from '../chart/chart.ts';
+import { CHART, IMAGES, NAMESPACE, renderChart } from '../chart/chart.ts';
 import { covers, permissionsOf, printPermission } from '../chart/permissions.ts';
 import { OpenSsl } from '../../src/identity/testing/openssl.ts';
 import { secureCall, signCertificate } from '../harness/secure-call.ts';
@@ -429,7 +429,18 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
 
     // The same values as those of the stable release, with a revision: neither takes anything from the other.
     const values = ['--set', 'revision=canary,replicas=1,plaintext.enabled=true,createMeshConfig=false'];
-    await cluster.api.helm('install', 'canary', CHART, '-n', NAMESPACE, '--wait', '--timeout', '30s', ...values);
+    await cluster.api.helm(
+      'install',
+      'canary',
+      CHART,
+      '-n',
+      NAMESPACE,
+      '--wait',
+      '--timeout',
+      '30s',
+      ...IMAGES,
+      ...values,
+    );
     const [pod = ''] = await cluster.pods('canary');
     const canary = await cluster.start(pod);
     await canary.ready();

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bundle } from '../../tools/build.ts';
-import { CHART, NAMESPACE } from '../chart/chart.ts';
+import { CHART, IMAGES, NAMESPACE } from '../chart/chart.ts';
 import { entryPoint } from '../chart/image.ts';
 import { startApiServer, type ApiObject, type RunningApiServer } from '../peers/api-server.ts';
 import { startFakeKubelet } from '../peers/fake-kubelet.ts';
@@ -81,7 +81,18 @@ export async function install({ before, values = [] }: InstallOptions = {}): Pro
     const enforced = { 'pod-security.kubernetes.io/enforce': 'restricted' };
     await server.call('POST', '/api/v1/namespaces', { metadata: { name: NAMESPACE, labels: enforced } });
     await before?.(server);
-    await server.helm('install', 'fairlead', CHART, '-n', NAMESPACE, '--wait', '--timeout', '30s', ...values);
+    await server.helm(
+      'install',
+      'fairlead',
+      CHART,
+      '-n',
+      NAMESPACE,
+      '--wait',
+      '--timeout',
+      '30s',
+      ...IMAGES,
+      ...values,
+    );
     return {
       api: server,
       audit,

@@ -8,7 +8,7 @@ import type { Json } from '../../src/api/json.ts';
 import { readPem } from '../../src/identity/pem.ts';
 import { selfSigned } from '../../src/identity/self-signed.ts';
 import { PROBE } from '../../src/kube/webhook-entries.ts';
-import { CHART, NAMESPACE, renderChart } from '../chart/chart.ts';
+import { CHART, IMAGES, NAMESPACE, renderChart } from '../chart/chart.ts';
 import { ApiError, type ApiObject } from '../peers/api-server.ts';
 import { pathOf } from '../peers/peer.ts';
 import { poll, run } from '../peers/process.ts';
@@ -18,7 +18,7 @@ import { ACCOUNT, install, type Installed, type Replica } from './installed.ts';
 const peers = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl', 'helm'] as const;
 
 const ROOTS = `/api/v1/namespaces/${NAMESPACE}/configmaps/istio-ca-root-cert`;
-const VALUES = ['--set', 'validation.enabled=true', '--set', 'validation.failurePolicy=Fail'];
+const VALUES = [...IMAGES, '--set', 'validation.enabled=true', '--set', 'validation.failurePolicy=Fail'];
 
 withPeers(peers, 'the webhooks of the chart at a real API server', () => {
   let cluster: Installed;
@@ -297,6 +297,10 @@ withPeers(peers, 'the webhooks of the chart at a real API server', () => {
     expect(newer).not.toBe(text);
     await writeFile(file, newer);
     const notes = await api.helm('get', 'notes', 'fairlead', '-n', NAMESPACE);
+    expect(notes).not.toContain('does not use');
+    const inherited = ['--dry-run=server', ...VALUES, '--set', 'global.network=n,global.proxy.image=p'];
+    const others = await api.helm('upgrade', 'fairlead', CHART, '-n', NAMESPACE, ...inherited);
+    expect(others).toContain('Of `global`, this chart does not use: network, proxy.');
     const command = /^ *(helm show crds .*)$/m.exec(notes)?.[1]?.replace('<chart>', chart) ?? expect.fail(notes);
     for (const tool of ['helm', 'kubectl'] as const) await symlink(pathOf(tool), join(directory, tool));
     const PATH = `${directory}:${process.env['PATH']}`;
@@ -532,7 +536,7 @@ withPeers(peers, 'the webhooks of the chart at a real API server', () => {
     await apply(routes('late', 'a', 'kube-system'));
     // The policy is what a replica writes; a configuration that is made anew asks about nothing before one does.
     await api.kubectl('delete', 'validatingwebhookconfiguration', names.validating);
-    await api.helm('upgrade', 'fairlead', CHART, '-n', NAMESPACE, '--set', 'validation.enabled=true');
+    await api.helm('upgrade', 'fairlead', CHART, '-n', NAMESPACE, ...IMAGES, '--set', 'validation.enabled=true');
     expect((await webhooksOf('validating')).map(({ rules }) => rules)).toEqual([undefined]);
     await poll('that it is ignored', () => apply(routes('late', 'a')).catch(() => undefined), { timeoutMs: 60_000 });
     await api.helm('uninstall', 'fairlead', '-n', NAMESPACE);

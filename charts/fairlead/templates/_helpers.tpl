@@ -30,6 +30,36 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- .Values.revision | default "default" -}}
 {{- end -}}
 
+{{- define "fairlead.serviceAccount" -}}
+{{- .Values.serviceAccount.name | default (include "fairlead.name" .) -}}
+{{- end -}}
+
+{{/* An image, of the values `image` under `path`; `name` is what it is called under global.hub. */}}
+{{- define "fairlead.image" -}}
+{{- $global := .root.Values.global | default dict }}
+{{- $repository := .image.repository }}
+{{- if not $repository }}
+{{- if not $global.hub }}
+{{- fail (printf "%s.repository is not set, nor is global.hub: say where the images are that `make image` has built" .path) }}
+{{- end }}
+{{- $repository = printf "%s/%s" (trimSuffix "/" $global.hub) .name }}
+{{- end }}
+{{- if .image.digest -}}
+{{ $repository }}@{{ .image.digest }}
+{{- else -}}
+{{ $repository }}:{{ .image.tag | default (toString ($global.tag | default .root.Chart.AppVersion)) }}
+{{- end }}
+{{- end -}}
+
+{{/* Secrets that pull images: those of the values, and those that global names. As JSON. */}}
+{{- define "fairlead.imagePullSecrets" -}}
+{{- $secrets := .secrets }}
+{{- range dig "imagePullSecrets" list (.root.Values.global | default dict) }}
+{{- $secrets = append $secrets (dict "name" .) }}
+{{- end }}
+{{- $secrets | uniq | toJson }}
+{{- end -}}
+
 {{/* The mesh config of this release. */}}
 {{- define "fairlead.meshConfig" -}}
 istio{{ with .Values.revision }}{{ if ne . "default" }}-{{ . }}{{ end }}{{ end }}
