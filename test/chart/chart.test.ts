@@ -217,8 +217,10 @@ withPeers(['helm'], 'the chart', () => {
       kind === 'ConfigMap' && metadata.name === 'istio';
     const configMap = objects.find(isMeshConfig);
     expect(configMap?.metadata).toMatchObject({ name: 'istio', namespace: 'mesh' });
-    // Neither `helm uninstall` nor the value below gives the whole mesh the defaults.
-    expect(configMap?.metadata.annotations).toEqual({ 'helm.sh/resource-policy': 'keep' });
+    // Neither `helm uninstall`, nor a tool that prunes, nor the value below gives the whole mesh the defaults, or another root.
+    const kept = { 'helm.sh/resource-policy': 'keep', 'argocd.argoproj.io/sync-options': 'Prune=false' };
+    expect(configMap?.metadata.annotations).toEqual(kept);
+    for (const { kind, metadata } of objects) if (kind === 'Secret') expect(metadata.annotations).toEqual(kept);
     expect(parse((configMap?.['data'] as { mesh: string }).mesh)).toEqual({ accessLogFile: '/dev/stdout' });
     const granted = permissionsOf(objects, 'fairlead', NAMESPACE).map(printPermission);
     expect(granted.filter((text) => text.includes('configmaps mesh/'))).toEqual([

@@ -65,7 +65,9 @@ withPeers(['helm'], "the chart's templates and settings of injection", () => {
   });
 
   test('have the probes and the hooks of proxies, as the program has them where nothing is set', async () => {
-    const bare = loadInjection(new Map([['config.yaml', 'proxy: {image: a, discoveryAddress: b}\ndefaultTemplates: []']]));
+    const bare = loadInjection(
+      new Map([['config.yaml', 'proxy: {image: a, discoveryAddress: b}\ndefaultTemplates: []']]),
+    );
     const defaults = 'config' in bare ? bare.config.proxy : expect.fail('not loaded');
     const { proxy } = await loadedWith();
     for (const name of ['readinessPeriodSeconds', 'readinessFailureThreshold', 'startupProbe', 'lifecycle'] as const)

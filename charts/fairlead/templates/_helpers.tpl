@@ -34,6 +34,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- .Values.serviceAccount.name | default (include "fairlead.name" .) -}}
 {{- end -}}
 
+{{/* Annotations of what outlives the release. Argo CD takes the first for its own deletion, and the second for pruning. */}}
+{{- define "fairlead.kept" -}}
+helm.sh/resource-policy: keep
+argocd.argoproj.io/sync-options: Prune=false
+{{- end -}}
+
 {{/* An image, of the values `image` under `path`; `name` is what it is called under global.hub. */}}
 {{- define "fairlead.image" -}}
 {{- $global := .root.Values.global | default dict }}
