@@ -1,8 +1,15 @@
-import { expect, test } from 'vitest';
+import { writeFile } from 'node:fs/promises';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
+import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
 import { version } from '../../src/version.ts';
+import { createAuthority } from '../peers/keys.ts';
+import { run } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
-import { HUB, type ChartObject, type Json, NAMESPACE, configOf, deploymentOf, renderChart } from './chart.ts';
+import { HUB, ROOT, type ChartObject, type Json, NAMESPACE, configOf, deploymentOf, renderChart } from './chart.ts';
 import { permissionsOf, printPermission } from './permissions.ts';
 
 const find = (objects: readonly ChartObject[], kind: string, name?: string): ChartObject | undefined =>
@@ -90,6 +97,30 @@ withPeers(['helm'], 'values of the chart', () => {
       return deployment['template'] as Json;
     };
     expect((await templateWith('a'))['metadata']).not.toEqual((await templateWith('b'))['metadata']);
+  });
+
+  test('which are trusted where keys of issuers are fetched, and only with the variable', async () => {
+    const authority = await createAuthority();
+    const { certificate: cert, key } = await authority.server(['localhost']);
+    const server = createServer({ cert, key }, (_, response) => response.end('the keys'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const objects = await renderChart({ jwksResolverExtraRootCA: authority.certificate });
+    const { 'extra.pem': extra = '' } = find(objects, 'ConfigMap', 'fairlead-jwks')?.['data'] as Record<string, string>;
+    const file = join(await temporaryDirectory(), 'extra.pem');
+    await writeFile(file, extra);
+    const script = `
+      import { AllowedAddresses } from '${ROOT}/src/jwks/addresses.ts';
+      import { fetchText } from '${ROOT}/src/jwks/fetch-text.ts';
+      const options = { allowed: new AllowedAddresses(['127.0.0.0/8', '::1/128']), mostBytes: 99, signal: AbortSignal.timeout(20_000) };
+      console.log(await fetchText('https://localhost:${port}/', options).catch(({ code }) => code));`;
+    const answer = async (env: NodeJS.ProcessEnv): Promise<string> =>
+      (
+        await run(process.execPath, ['--input-type=module', '-e', script], { env: { ...process.env, ...env } })
+      ).stdout.trim();
+    expect(await answer({})).toBe('UNABLE_TO_VERIFY_LEAF_SIGNATURE');
+    expect(await answer({ NODE_EXTRA_CA_CERTS: file })).toBe('the keys');
   });
 
   test('give the Services families of addresses', async () => {
