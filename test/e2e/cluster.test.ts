@@ -428,7 +428,7 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
       inCart('VirtualService', { hosts: [cart], http: [{ directResponse: { status } }] });
 
     // The same values as those of the stable release, with a revision: neither takes anything from the other.
-    const values = ['--set', 'revision=canary,replicas=1,plaintext.enabled=true,createMeshConfig=false'];
+    const values = ['--set', 'revision=canary,replicas=1,plaintext.enabled=true'];
     await cluster.api.helm(
       'install',
       'canary',
@@ -484,7 +484,8 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
       await Promise.all([shopClient.until('200 v2'), cartClient.until('204')]);
       await move('shop', 'canary');
       await streams(0, 2);
-      // The mesh config of the stable release holds for both: nobody has another one.
+      // Without a mesh config of its own, the canary has that of all.
+      await cluster.api.kubectl('-n', NAMESPACE, 'delete', 'configmap', 'istio-canary');
       const config = '{"data":{"mesh":"outboundTrafficPolicy: {mode: REGISTRY_ONLY}"}}';
       await cluster.api.kubectl('-n', NAMESPACE, 'patch', 'configmap', 'istio', '-p', config);
       await poll('other hosts', async () => ((await ask(httpPort, 'other.example')) === '502' ? true : undefined));
