@@ -9,6 +9,7 @@ import type { AllocatedAddress } from './model/address-claim.ts';
 import { ClusterCredentials } from './cluster-credentials.ts';
 import { watchDirectory } from './directory/watch.ts';
 import type { Engine } from './engine/engine.ts';
+import { MeshConfigChoice } from './engine/mesh-config-choice.ts';
 import { heldReport, onHeld } from './engine/held-endpoints.ts';
 import { maySeeSecrets } from './kube/access-review.ts';
 import { KubeClient } from './kube/client.ts';
@@ -27,6 +28,7 @@ import type { KubeconfigPlace } from './other-clusters/remote-clusters.ts';
 import { type OtherClusters, followOtherClusters } from './other-clusters/other-clusters.ts';
 import { RootDistribution } from './other-clusters/root-distribution.ts';
 import { RootCertificates } from './kube/root-certificates.ts';
+import { meshConfigNames } from './reconcilers/mesh-config/names.ts';
 import { replicaName } from './replica-name.ts';
 import { stalled } from './status/stalled.ts';
 import { StatusWriter, type StatusWriterOptions } from './kube/status-writer.ts';
@@ -138,7 +140,7 @@ async function directorySource(
   const directory = await watchDirectory({
     paths,
     validate,
-    sink: engine.objects,
+    sink: meshConfigChoice(config, engine),
     onReports: (_, appeared) => report(appeared),
     signal,
   });
@@ -160,6 +162,10 @@ async function directorySource(
       return place && `${place.file}:${place.line}`;
     },
   };
+}
+
+function meshConfigChoice({ mesh: { rootNamespace }, revision }: Config, { objects: sink }: Engine): MeshConfigChoice {
+  return new MeshConfigChoice({ sink, rootNamespace, revision });
 }
 
 function kubeconfigFiles({ remoteKubeconfigs: directory }: Config): KubeconfigPlace | undefined {
@@ -190,13 +196,14 @@ function clusterSource(
   const shared = { api: client, clock, random: Math.random, log, outages };
   const operator = new FairleadOperator({
     client,
-    sink: engine.objects,
+    sink: meshConfigChoice(config, engine),
     log,
     signal,
     clock,
     outages,
     hold: () => engine.committer.hold(),
     rootNamespace,
+    meshConfigs: meshConfigNames(config.revision),
     kinds: kindsToRead(config.mesh),
     failed,
     observed: (kind, namespace, name) => statuses.observed(kind, namespace, name),

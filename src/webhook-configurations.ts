@@ -1,8 +1,39 @@
+import { kinds } from './api/kinds.ts';
 import type { Config } from './config/config.ts';
+import { askForProbe } from './kube/injection-probe.ts';
 import { askForRefusal } from './kube/validation-probe.ts';
-import { WebhookConfiguration, type WebhookConfigurationOptions } from './kube/webhook-configuration.ts';
+import { type Probe, WebhookConfiguration, type WebhookConfigurationOptions } from './kube/webhook-configuration.ts';
+import type { WebhookRule } from './kube/webhook-entries.ts';
 
-/** What tells the API server how to recognize this control plane. */
+type Shared = Omit<WebhookConfigurationOptions, 'kind' | 'rules' | 'probe'>;
+
+/** What tells an API server when to ask about Pods: without their proxies they are refused, once it reaches a replica. */
+export function injectionConfiguration(options: Shared): WebhookConfiguration {
+  const rules: readonly WebhookRule[] = [
+    { operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['pods'], scope: 'Namespaced' },
+  ];
+  const probe: Probe = {
+    ask: (webhooks, signal) => askForProbe(options.api, webhooks, signal),
+    isNeedlessWithoutKind: false,
+  };
+  return new WebhookConfiguration({ ...options, kind: 'MutatingWebhookConfiguration', rules, probe });
+}
+
+/** What the API server is to ask about: the kinds that are validated. */
+export const validationRules: readonly WebhookRule[] = [
+  ...Map.groupBy(
+    kinds.filter(({ custom }) => custom),
+    ({ group }) => group,
+  ),
+].map(([group, of]) => ({
+  operations: ['CREATE', 'UPDATE'],
+  apiGroups: [group],
+  apiVersions: ['*'],
+  resources: of.map(({ plural }) => plural),
+  scope: 'Namespaced',
+}));
+
+/** What tells the own API server what to ask, and how to recognize this control plane. */
 export function webhookConfigurations(
   { webhooks, mesh, revision }: Config,
   shared: Pick<WebhookConfigurationOptions, 'api' | 'clock' | 'random' | 'log' | 'outages'>,
@@ -11,11 +42,12 @@ export function webhookConfigurations(
   if (webhooks === undefined) return [];
   const { injection, validation } = webhooks.configurations;
   const common = { ...shared, roots: () => roots.pem };
-  const probe = (signal: AbortSignal): Promise<void> => askForRefusal(shared.api, mesh.rootNamespace, revision, signal);
+  const probe: Probe = {
+    ask: (_, signal) => askForRefusal(shared.api, mesh.rootNamespace, revision, signal),
+    isNeedlessWithoutKind: true,
+  };
   return [
-    ...(injection === undefined
-      ? []
-      : [new WebhookConfiguration({ ...common, kind: 'MutatingWebhookConfiguration', name: injection })]),
+    ...(injection === undefined ? [] : [injectionConfiguration({ ...common, name: injection })]),
     ...(validation === undefined
       ? []
       : [
@@ -23,6 +55,7 @@ export function webhookConfigurations(
             ...common,
             kind: 'ValidatingWebhookConfiguration',
             name: validation,
+            rules: validationRules,
             ...(webhooks.failClosed && { probe }),
           }),
         ]),

@@ -12,8 +12,10 @@ import { loadInjection } from './injection/configuration.ts';
 import { createInjector } from './injection/injector.ts';
 import type { KubeClient } from './kube/client.ts';
 import { FreshNamespaces } from './kube/fresh-namespaces.ts';
+import { PROBE_LABEL } from './kube/injection-probe.ts';
 import { ownValue } from './model/own-value.ts';
 import { createObjectCheck } from './object-check.ts';
+import { MESH_CONFIG } from './reconcilers/mesh-config/names.ts';
 import type { OtherClusters } from './other-clusters/other-clusters.ts';
 import type { LogBudget } from './ops/log-budget.ts';
 import type { WebhookFigures } from './ops/metric-sources.ts';
@@ -85,6 +87,7 @@ export async function startWebhooks(options: WebhookServingOptions): Promise<Web
   let others: OtherNamespaces | undefined;
   const surroundings = injectionSurroundings(options, files, () => others);
   const inject: Webhook = async (request, path) => {
+    if (isProbe(request)) return { allowed: false, message: 'this control plane is reached' };
     const began = clock.now();
     const { verdict, outcome } = await injectPod(request, path, surroundings);
     injections[outcome]++;
@@ -136,7 +139,7 @@ function injectionSurroundings(
   return {
     injector: () => files?.injector,
     meshConfig(cluster) {
-      const map: ConfigMap | undefined = inputs.lastGood.get(objectKey(clusterId, rootNamespace, 'istio'));
+      const map: ConfigMap | undefined = inputs.lastGood.get(objectKey(clusterId, rootNamespace, MESH_CONFIG));
       const config = meshConfig.of(map?.data?.['mesh'] ?? '');
       const remote = remoteOf(cluster);
       return remote === undefined ? config : { ...config, trustDomain: engine.trustDomainOf(remote) };
@@ -152,6 +155,11 @@ function injectionSurroundings(
       return found && labelsIn(found);
     },
   };
+}
+
+/** Whether a control plane asks if the API server reaches it. Pods cannot ask. */
+function isProbe({ kind, object }: AdmissionRequest): boolean {
+  return kind !== 'Pod' && Object.hasOwn(labelsIn(object), PROBE_LABEL);
 }
 
 /** Parses a text once. */

@@ -9,7 +9,13 @@ if ('missing' in helm) {
   if (peersAreRequired()) process.exitCode = 1;
 } else {
   const charts = ['fairlead', 'fairlead-gateway'].map((name) => join(import.meta.dirname, '../charts', name));
-  const { code, stdout, stderr } = await run(helm.path, ['lint', '--strict', ...charts]);
+  const { code, stdout, stderr } = await run(helm.path, [
+    'lint',
+    '--strict',
+    '--set',
+    'global.hub=registry.example.com',
+    ...charts,
+  ]);
   console.log(`${stdout}${stderr}`.trim());
   process.exitCode = code;
 }

@@ -105,23 +105,23 @@ export const settings = {
   },
   injectionWebhook: {
     placeholder: 'name',
-    help: 'MutatingWebhookConfiguration in which to keep the roots of this control plane',
+    help: 'MutatingWebhookConfiguration by which the API server asks about Pods; what it asks, and whom, is kept right',
     fallback: '',
     fallbackHelp: 'none',
     parse: objectName,
   },
   validationWebhook: {
     placeholder: 'name',
-    help: 'ValidatingWebhookConfiguration in which to keep the roots of this control plane',
+    help: 'ValidatingWebhookConfiguration by which it asks about objects; what it asks, and whom, is kept right',
     fallback: '',
     fallbackHelp: 'none',
     parse: objectName,
   },
   validationFailurePolicy: {
-    placeholder: 'keep|fail',
+    placeholder: 'ignore|fail',
     help: 'fail: once validation is seen to work, have the API server refuse objects that nobody can validate',
-    fallback: 'keep',
-    parse: oneOf('keep', 'fail'),
+    fallback: 'ignore',
+    parse: oneOf('ignore', 'fail'),
   },
   healthAddress: {
     placeholder: 'address',

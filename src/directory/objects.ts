@@ -6,11 +6,12 @@ import type { Validate } from '../api/validate.ts';
 import { type Identity, identityOf } from '../api/validate-metadata.ts';
 import { readDocument } from '../yaml/document.ts';
 import type { FieldPath } from '../api/schema-path.ts';
+import { MESH_CONFIG } from '../reconcilers/mesh-config/names.ts';
 import { parsePath } from './field-path.ts';
 import { trimMetadata } from './metadata.ts';
 
-/** Of the ConfigMaps, only the mesh config is read, and what has the certificates of authorities. */
-const MESH_CONFIG = 'istio';
+/** Of the ConfigMaps, only mesh configs are read, and what has the certificates of authorities. */
+const MESH_CONFIG_ENTRIES = ['mesh', 'meshNetworks'];
 const AUTHORITIES = ['ca.crt', 'cacert'];
 
 /** What a document says about one object. */
@@ -64,7 +65,10 @@ export function readValue(value: unknown, validate: Validate): Omit<ParsedDocume
 }
 
 function isRead(configMap: string, data: unknown): boolean {
-  return configMap === MESH_CONFIG || (isObject(data) && AUTHORITIES.some((entry) => Object.hasOwn(data, entry)));
+  if (configMap === MESH_CONFIG) return true;
+  // Those of revisions are called istio-REVISION.
+  const entries = configMap.startsWith(`${MESH_CONFIG}-`) ? [...AUTHORITIES, ...MESH_CONFIG_ENTRIES] : AUTHORITIES;
+  return isObject(data) && entries.some((entry) => Object.hasOwn(data, entry));
 }
 
 class Reading {

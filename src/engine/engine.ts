@@ -240,8 +240,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     ({ collection, key, error }) =>
       options.log.warn('Internal error contained: please report it', { collection, key, err: error }),
   );
-  const { revision } = options;
-  committer.write(inputs.options.write(ONE, { ...options.mesh, ...(revision !== undefined && { revision }) }));
+  committer.write(inputs.options.write(ONE, options.mesh));
   const writer = new ObjectWriter({
     source: options.mesh.clusterId,
     revision: options.revision,
@@ -269,7 +268,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     objects: new NamespaceFilter({
       discovery,
       sink: writer,
-      own: { rootNamespace: options.mesh.rootNamespace, namespace: options.namespace },
+      own: {
+        rootNamespace: options.mesh.rootNamespace,
+        namespace: options.namespace,
+        revision: options.revision,
+      },
       changed: (namespaces) => selection?.(options.mesh.clusterId, namespaces),
     }),
     writer,

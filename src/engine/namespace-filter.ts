@@ -4,6 +4,7 @@ import type { KubernetesObject } from '../api/object.ts';
 import type { ObjectSink } from '../api/source.ts';
 import { deepEqual } from '../cache/equal.ts';
 import type { Labels } from '../model/labels.ts';
+import { meshConfigNames } from '../reconcilers/mesh-config/names.ts';
 import type { Discovery, Selecting } from './discovery.ts';
 
 export interface NamespaceFilterOptions {
@@ -15,6 +16,8 @@ export interface NamespaceFilterOptions {
     readonly rootNamespace: string;
     /** Of this control plane, whose replicas are Pods there; they are always read. */
     readonly namespace: string | undefined;
+    /** Of this control plane: part of the name of the mesh config. */
+    readonly revision?: string | undefined;
   };
   /** Namespaces are selected from now on, or no longer. */
   readonly changed?: (namespaces: readonly string[]) => void;
@@ -211,7 +214,8 @@ export class NamespaceFilter implements ObjectSink, Selecting {
   }
 
   private isMeshConfig({ metadata }: Pick<KubernetesObject, 'metadata'>): boolean {
-    return metadata.name === 'istio' && metadata.namespace === this.options.own?.rootNamespace;
+    const { own } = this.options;
+    return metadata.namespace === own?.rootNamespace && meshConfigNames(own?.revision).includes(metadata.name);
   }
 
   private configured(map: KubernetesObject | undefined): void {

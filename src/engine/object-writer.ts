@@ -12,6 +12,7 @@ import { type Inputs, ONE, defaultMeshOptions } from '../mesh/inputs.ts';
 import type { EndpointHistory } from './endpoint-history.ts';
 import type { Generations } from './generations.ts';
 import type { PeerHistory } from './peer-history.ts';
+import { MESH_CONFIG, meshConfigNames } from '../reconcilers/mesh-config/names.ts';
 import { isValidMeshConfig } from '../reconcilers/mesh-config/mesh-config.ts';
 import { areValidMeshNetworks } from '../reconcilers/mesh-config/mesh-networks.ts';
 
@@ -57,7 +58,7 @@ export class ObjectWriter implements ObjectSink {
   }
 
   delete(kind: SourceKindName, namespace: string, name: string): void {
-    this.remove(kind, objectKey(this.options.source, namespace, name));
+    this.remove(kind, this.keyOf(kind, namespace, name));
   }
 
   /** The server's copy of an object has changed, even if only in fields that nothing follows from. */
@@ -73,7 +74,7 @@ export class ObjectWriter implements ObjectSink {
 
   private put(kind: SourceKindName, object: KubernetesObject, from: 'list' | 'event'): string {
     const { namespace = '', name } = object.metadata;
-    const key = objectKey(this.options.source, namespace, name);
+    const key = this.keyOf(kind, namespace, name);
     if (kind === 'Secret') {
       this.present(kind, key, from);
       this.options.credentials.found(
@@ -121,15 +122,20 @@ export class ObjectWriter implements ObjectSink {
     if (isCustom(kind)) this.options.generations.changed(kind, key, undefined);
     this.options.endpoints.changed(kind, key, undefined);
     this.options.write(this.options.inputs.objects[kind].write(key, undefined));
-    if (kind === 'ConfigMap' && !this.isMeshConfig(namespace, name))
-      this.options.write(this.options.inputs.lastGood.write(key, undefined));
+    // That of this mesh stays in force when it is deleted.
+    const stays = this.options.isRemote !== true && this.isMeshConfig(kind, namespace, name);
+    if (kind === 'ConfigMap' && !stays) this.options.write(this.options.inputs.lastGood.write(key, undefined));
   }
 
-  /** Whether it is that of this mesh, which stays in force when it is deleted. */
-  private isMeshConfig(namespace: string, name: string): boolean {
-    const { isRemote, inputs } = this.options;
+  /** The mesh config has one key whatever its name is: readers need not know which of them was chosen. */
+  private keyOf(kind: SourceKindName, namespace: string, name: string): string {
+    return objectKey(this.options.source, namespace, this.isMeshConfig(kind, namespace, name) ? MESH_CONFIG : name);
+  }
+
+  private isMeshConfig(kind: SourceKindName, namespace: string, name: string): boolean {
+    const { inputs, revision } = this.options;
     const { rootNamespace } = inputs.options.get(ONE) ?? defaultMeshOptions;
-    return isRemote !== true && namespace === rootNamespace && name === 'istio';
+    return kind === 'ConfigMap' && namespace === rootNamespace && meshConfigNames(revision).includes(name);
   }
 
   private keepGood(key: string, map: ConfigMap): void {

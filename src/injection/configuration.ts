@@ -19,6 +19,13 @@ export interface ProxySettings {
   readonly imagePullSecrets: readonly Json[];
   readonly resources: Json;
   readonly initResources: Json;
+  /** Of the readiness probe, where annotations do not say. */
+  readonly readinessInitialDelaySeconds?: number;
+  readonly readinessPeriodSeconds: number;
+  readonly readinessFailureThreshold: number;
+  readonly startupProbe: { readonly enabled: boolean; readonly failureThreshold: number };
+  /** Hooks of the container, in place of those of the agent. */
+  readonly lifecycle: Json;
   /** How the image runs Fairlead, for hooks: these do not use its entry point. */
   readonly command: readonly string[];
   readonly discoveryAddress: string;
@@ -87,6 +94,11 @@ const shape: Shape = {
         imagePullSecrets: { list: { members: { name: 'text' }, required: ['name'] } },
         resources,
         initResources: resources,
+        readinessInitialDelaySeconds: 'whole',
+        readinessPeriodSeconds: 'whole',
+        readinessFailureThreshold: 'whole',
+        startupProbe: { members: { enabled: 'boolean', failureThreshold: 'whole' }, closed: true },
+        lifecycle: { members: { postStart: 'any', preStop: 'any' }, closed: true },
         command: { list: 'text' },
         discoveryAddress: 'text',
         caAddress: 'text',
@@ -204,6 +216,10 @@ const proxyDefaults = {
   imagePullSecrets: [],
   resources: {},
   initResources: {},
+  readinessPeriodSeconds: 15,
+  readinessFailureThreshold: 4,
+  startupProbe: { enabled: true, failureThreshold: 600 },
+  lifecycle: {},
   command: ['node', '/app/dist/main.js'],
   clusterId: 'Kubernetes',
   domainSuffix: 'cluster.local',

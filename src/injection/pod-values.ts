@@ -133,9 +133,11 @@ export function settle(
     appContainers: containers.map(nameOf).join(',') || undefined,
     defaultContainer: nameOf(containers[0] ?? {}) || undefined,
     statusPort,
-    readinessInitialDelaySeconds: seconds('initialDelaySeconds'),
-    readinessPeriodSeconds: seconds('periodSeconds') ?? 15,
-    readinessFailureThreshold: seconds('failureThreshold') ?? 4,
+    readinessInitialDelaySeconds: seconds('initialDelaySeconds') ?? (proxy.readinessInitialDelaySeconds || undefined),
+    readinessPeriodSeconds: seconds('periodSeconds') ?? proxy.readinessPeriodSeconds,
+    readinessFailureThreshold: seconds('failureThreshold') ?? proxy.readinessFailureThreshold,
+    startupProbe: proxy.startupProbe.enabled ? startupProbe(proxy.startupProbe.failureThreshold) : undefined,
+    lifecycle: Object.keys(proxy.lifecycle).length > 0 ? proxy.lifecycle : undefined,
     ...volumesOf(annotations),
     addedCapabilities: annotations['sidecar.istio.io/capNetBindService'] === true ? ['NET_BIND_SERVICE'] : undefined,
   };
@@ -164,6 +166,10 @@ export function settle(
 }
 
 /** The annotation names an image, or else the type of one, as the ProxyConfig does. */
+function startupProbe(failureThreshold: number): Json {
+  return { httpGet: { path: '/healthz/ready', port: 15021 }, periodSeconds: 1, timeoutSeconds: 3, failureThreshold };
+}
+
 function imageOf(
   annotations: Annotations,
   variant: string,

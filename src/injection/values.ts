@@ -41,6 +41,11 @@ export const valueTable = {
   readinessInitialDelaySeconds: ['of the readiness probe', 1],
   readinessPeriodSeconds: ['of the readiness probe', 15],
   readinessFailureThreshold: ['of the readiness probe', 4],
+  startupProbe: [
+    'startup probe of the proxy, unless it is turned off',
+    { httpGet: { port: 15021 }, failureThreshold: 600 },
+  ],
+  lifecycle: ['hooks of the proxy, if the chart has any', { preStop: { exec: { command: ['sleep', '5'] } } }],
   bootstrapFile: [
     "file that overrides parts of the proxy's bootstrap, if there is one",
     '/etc/istio/custom-bootstrap/custom_bootstrap.json',

@@ -47,15 +47,6 @@ function clientOf({ clientConfig }: Json): Json {
   return isObject(clientConfig) ? clientConfig : {};
 }
 
-/** Whether the API server refuses objects while it cannot reach one of the webhooks. */
-export function failsClosed(webhooks: readonly Json[]): boolean {
-  return webhooks.every((webhook) => webhook['failurePolicy'] === 'Fail');
-}
-
-export function failingClosed(webhooks: readonly Json[]): readonly Json[] {
-  return webhooks.map((webhook): Json => ({ ...webhook, failurePolicy: 'Fail' }));
-}
-
 const BLOCK = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICATE-----/g;
 
 /** Without the line breaks, which say nothing. */

@@ -6,9 +6,10 @@ import type { Budget } from './budget.ts';
 import { checked } from './checked.ts';
 import type { KubeApi, Query } from './client.ts';
 import type { Clock } from '../clock.ts';
-import { Informer } from './informer.ts';
-import type { InformerStats } from './informer-stats.ts';
+import { Informer, type InformerSink } from './informer.ts';
+import { type InformerStats, joinedStats } from './informer-stats.ts';
 import { Interner } from './interner.ts';
+import { JoinedObjects } from './joined-objects.ts';
 import type { Log } from './log.ts';
 import type { Outages } from './outages.ts';
 import { Recovery } from './recovery.ts';
@@ -20,8 +21,8 @@ export interface ClusterReaderOptions {
   readonly kinds: readonly Kind<KindName>[];
   /** Where the ConfigMap with the mesh config is. */
   readonly rootNamespace: string;
-  /** Its name; absent: `istio`. */
-  readonly meshConfig?: string;
+  /** Names that it may have; no other is read. */
+  readonly meshConfigs: readonly string[];
   /** Kinds that need not be readable: nobody waits for those that are forbidden. */
   readonly optional?: ReadonlySet<KindName>;
   /** The server's copy of an object with conditions changed, even if only in its status: see {@link ClusterReader.latest}. */
@@ -46,90 +47,136 @@ export class ClusterReader {
   private readonly options: ClusterReaderOptions;
   private readonly recovery: Recovery;
   private readonly interner = new Interner();
-  private readonly informers = new Map<KindName, Informer>();
-  private readonly forbidden = new Map<KindName, PromiseWithResolvers<void>>();
+  private readonly readings: readonly Reading[];
 
   constructor(options: ClusterReaderOptions) {
     this.options = options;
     const { clock, random, hold = () => () => undefined } = options;
     this.recovery = new Recovery({ clock, random, hold });
-    for (const kind of options.optional ?? []) this.forbidden.set(kind, Promise.withResolvers());
-    for (const kind of options.kinds) this.informers.set(kind.name, this.informerOf(kind));
+    this.readings = options.kinds.flatMap((kind) => this.readingsOf(kind));
   }
 
   /** Resolves once the signal has fired and nothing runs any more. */
   async run({ signal }: { readonly signal: AbortSignal }): Promise<void> {
     setMaxListeners(0, signal);
-    await Promise.all(Array.from(this.informers.values(), (informer) => informer.run({ signal })));
+    await Promise.all(this.readings.map(({ informer }) => informer.run({ signal })));
   }
 
   /** Every kind was read once, or is not installed. Stays true whatever happens to the API server later. */
   ready(): boolean {
-    return [...this.informers.values()].every((informer) => informer.synced);
+    return this.readings.every(({ informer }) => informer.synced);
   }
 
   /** Resolves once every kind was read, or is not installed, or is optional and forbidden. */
   async whenReady(): Promise<void> {
-    const { forbidden } = this;
-    const read = Array.from(this.informers, ([kind, { whenSynced }]) => {
-      const until = forbidden.get(kind)?.promise;
-      return until === undefined ? whenSynced : Promise.race([whenSynced, until]);
-    });
-    await Promise.all(read);
+    await Promise.all(
+      this.readings.map(({ informer: { whenSynced }, forbidden }) =>
+        forbidden === undefined ? whenSynced : Promise.race([whenSynced, forbidden]),
+      ),
+    );
   }
 
   /** Kinds that have not been read yet, with the reason if known: `Pod (403 Forbidden)`. Empty when {@link ready}. */
   waitingFor(): readonly string[] {
-    return [...this.informers].flatMap(([kind, informer]) => {
+    return this.readings.flatMap(({ title, informer }) => {
       const { synced, trouble } = informer.stats();
-      return synced ? [] : [trouble === undefined ? kind : `${kind} (${trouble})`];
+      return synced ? [] : [trouble === undefined ? title : `${title} (${trouble})`];
     });
   }
 
   /** The latest copy of the object from the server, including its status conditions. */
   latest(kind: KindName, namespace: string, name: string): KubernetesObject | undefined {
-    return this.informers.get(kind)?.latest(namespace, name);
+    for (const reading of this.readings) {
+      const found = reading.kind === kind ? reading.informer.latest(namespace, name) : undefined;
+      if (found !== undefined) return found;
+    }
+    return undefined;
   }
 
   stats(): KindStats {
-    return Object.fromEntries(Array.from(this.informers, ([kind, informer]) => [kind, informer.stats()]));
+    const byKind = Map.groupBy(this.readings, ({ kind }) => kind);
+    return Object.fromEntries(
+      Array.from(byKind, ([kind, readings]) => [kind, joinedStats(readings.map(({ informer }) => informer.stats()))]),
+    );
   }
 
-  private informerOf(kind: Kind<KindName>): Informer {
-    const { sink, observed, rootNamespace, meshConfig = 'istio', foreign, idle, pageSize: _, ...shared } = this.options;
+  private readingsOf(kind: Kind<KindName>): readonly Reading[] {
+    const { sink, meshConfigs: names } = this.options;
+    const { name } = kind;
+    const at = ({ metadata }: KubernetesObject): [string, string] => [metadata.namespace ?? '', metadata.name];
+    const whole: InformerSink = {
+      replace: (objects) => sink.replace(name, objects),
+      upsert: (object) => sink.upsert(name, object),
+      delete: (object) => sink.delete(name, ...at(object)),
+    };
+    if (name !== 'ConfigMap') return [this.readingOf(kind, name, queries[name], whole)];
+    const joined = new JoinedObjects(names, whole);
+    return names.map((each) =>
+      this.readingOf(
+        kind,
+        names.length === 1 ? name : `${name} ${each}`,
+        { fieldSelector: `metadata.name=${each}` },
+        {
+          ...joined.of(each),
+          failed: ({ code }) => {
+            if (code === 403 && this.options.optional?.has(name) === true) joined.forbidden(each);
+          },
+        },
+      ),
+    );
+  }
+
+  private readingOf(kind: Kind<KindName>, title: string, query: Query | undefined, to: InformerSink): Reading {
+    const {
+      sink,
+      observed,
+      optional,
+      rootNamespace,
+      meshConfigs: __,
+      foreign,
+      idle,
+      pageSize: _,
+      ...shared
+    } = this.options;
     const { pageSize = foreign && FOREIGN_PAGE } = this.options;
     const shape = shapeOf(kind, this.interner);
-    const at = ({ metadata }: KubernetesObject): [string, string] => [metadata.namespace ?? '', metadata.name];
-    const query: Query | undefined =
-      kind.name === 'ConfigMap' ? { fieldSelector: `metadata.name=${meshConfig}` } : queries[kind.name];
-    const forbidden = this.forbidden.get(kind.name);
-    return new Informer({
+    const forbidden = optional?.has(kind.name) === true ? Promise.withResolvers<void>() : undefined;
+    const informer = new Informer({
       ...shared,
-      name: kind.name,
+      name: title,
       type: kind,
       namespace: kind.name === 'ConfigMap' ? rootNamespace : '',
       ...(query && { query }),
       shape: foreign === undefined ? shape : checked(kind, shape),
       ...(foreign && { budget: foreign.budget, longestEvent: FOREIGN_RESPONSE }),
       sink: {
-        replace: (objects) => sink.replace(kind.name, objects),
-        upsert: (object) => sink.upsert(kind.name, object),
-        delete: (object) => sink.delete(kind.name, ...at(object)),
+        ...to,
         caughtUp: () => sink.caughtUp?.(kind.name),
-        ...(forbidden && {
-          failed: ({ code }) => {
-            if (code === 403) forbidden.resolve();
-          },
-        }),
+        failed: (error) => {
+          to.failed?.(error);
+          if (error.code === 403) forbidden?.resolve();
+        },
         ...((kind.custom || kind.isReported === true) &&
-          observed && { touched: (object: KubernetesObject) => observed(kind.name, ...at(object)) }),
+          observed && {
+            touched: ({ metadata }: KubernetesObject) => observed(kind.name, metadata.namespace ?? '', metadata.name),
+          }),
       },
       ...(servingKinds.has(kind.name) && { doubtsLists: true }),
       recovery: this.recovery,
       ...(pageSize === undefined ? {} : { pageSize }),
       ...(idle === undefined ? {} : { idle }),
     });
+    return { kind: kind.name, title, informer, ...(forbidden && { forbidden: forbidden.promise }) };
   }
+}
+
+interface Reading {
+  readonly kind: KindName;
+  /** For people. */
+  readonly title: string;
+  readonly informer: Informer;
+  /** Resolves if it is forbidden, and nobody is to wait for it. */
+  readonly forbidden?: Promise<void>;
 }
 
 /** Maximum bytes of a response of a server that others run, and of an event: twice what etcd takes. */

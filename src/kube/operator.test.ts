@@ -42,6 +42,7 @@ function operatorOf(options: Partial<FairleadOperatorOptions> = {}): FairleadOpe
     log,
     signal: ending.signal,
     rootNamespace: 'istio-system',
+    meshConfigs: ['istio'],
     random: () => 0,
     ...options,
   });
@@ -101,6 +102,19 @@ describe('as a source', () => {
     expect(sink.names('Pod')).toEqual(['shop/running']);
     put(pods, 'shop', 'running', { status: { phase: 'Failed' } });
     await sink.until((s) => s.names('Pod').length === 0);
+  });
+
+  test('it reads several ConfigMaps by name, and knows none before it knows all', async () => {
+    put(configMaps, 'istio-system', 'istio');
+    put(configMaps, 'istio-system', 'istio-canary');
+    put(configMaps, 'istio-system', 'istio-other');
+    operator = operatorOf({ meshConfigs: ['istio-canary', 'istio'] });
+    await operator.start();
+    await operator.whenReady();
+    expect(sink.names('ConfigMap')).toEqual(['istio-system/istio', 'istio-system/istio-canary']);
+    server.cluster.delete(configMaps, 'istio-system', 'istio-canary');
+    await sink.until((s) => s.names('ConfigMap').length === 1);
+    expect(operator.stats().kinds.ConfigMap).toMatchObject({ synced: true, objects: 1, lists: 1 });
   });
 
   test('it is ready without a kind that is not installed, and picks it up', async () => {

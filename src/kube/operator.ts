@@ -37,13 +37,15 @@ export interface FairleadOperatorOptions {
   readonly log: Log;
   /** Stops everything, like `stop()`. */
   readonly signal: AbortSignal;
-  /** Where the ConfigMap `istio` is. */
+  /** Where the ConfigMap with the mesh config is. */
   readonly rootNamespace: string;
   /**
    * It has ended although nobody stopped it, and reads nothing any more: a bug, since it tries again whatever an API
    * server does.
    */
   readonly failed?: (error: unknown) => void;
+  /** Names that it may have. */
+  readonly meshConfigs: readonly string[];
   readonly kinds?: readonly Kind<KindName>[];
   /** The server's copy of a custom object changed, even if only in its status: see {@link FairleadOperator.latest}. */
   readonly observed?: (kind: KindName, namespace: string, name: string) => void;
@@ -81,7 +83,7 @@ export class FairleadOperator extends Base {
   constructor(options: FairleadOperatorOptions) {
     super(options.log);
     this.options = options;
-    const { client, sink, rootNamespace, observed, hold, log, pageSize, idle } = options;
+    const { client, sink, rootNamespace, meshConfigs, observed, hold, log, pageSize, idle } = options;
     const { clock = systemClock, random = Math.random, kinds = allKinds } = options;
     this.clock = clock;
     const outages = options.outages ?? new Outages({ log, clock, signal: this.ending.signal });
@@ -89,7 +91,7 @@ export class FairleadOperator extends Base {
     this.k8sApi = this.kubeConfig.makeApiClient(CoreV1Api);
     const shared = { clock, random, log, outages };
     this.reader = new ClusterReader({
-      ...{ ...shared, api: client, sink, kinds, rootNamespace },
+      ...{ ...shared, api: client, sink, kinds, rootNamespace, meshConfigs },
       ...{ observed, hold, pageSize, idle },
     });
   }

@@ -6,7 +6,8 @@ import { KEPT_MS, correctBundles } from './ca-bundle.ts';
 import { Outages } from './outages.ts';
 import { FakeCluster } from './testing/fake-cluster.ts';
 import { RecordingLog } from './testing/recording-log.ts';
-import { WebhookConfiguration, type WebhookConfigurationOptions } from './webhook-configuration.ts';
+import { type Probe, WebhookConfiguration, type WebhookConfigurationOptions } from './webhook-configuration.ts';
+import { PROBE, type WebhookRule } from './webhook-entries.ts';
 
 const PATH = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
 
@@ -52,6 +53,7 @@ function keep(options: Partial<WebhookConfigurationOptions> = {}, api = new Fake
     ...{ api, clock, random: () => 1, log, kind: 'ValidatingWebhookConfiguration', name: 'ours' },
     outages: new Outages({ log, clock, signal: ending.signal }),
     roots: () => state.roots,
+    rules: [],
     ...options,
   });
   const ended = configuration.run({ signal: ending.signal });
@@ -157,6 +159,8 @@ describe('a webhook configuration', () => {
   });
 });
 
+const probing = (ask: Probe['ask'], isNeedlessWithoutKind = true): Probe => ({ ask, isNeedlessWithoutKind });
+
 describe('the failure policy', () => {
   const denial = (name: string) =>
     errorOfAnswer(403, JSON.stringify({ kind: 'Status', reason: 'Forbidden', message: messageBy(name) }));
@@ -165,7 +169,7 @@ describe('the failure policy', () => {
 
   test('becomes Fail once our webhook has refused an object, and not because of that of Istio', async () => {
     let answer: (() => Promise<void>) | undefined;
-    const { api, clock } = keep({ probe: () => answer?.() ?? Promise.resolve() });
+    const { api, clock } = keep({ probe: probing(() => answer?.() ?? Promise.resolve()) });
     put(api, 'ours', webhook());
     await clock.advance(10 * 60_000);
     expect(webhooksOf(api)).toEqual([webhook(pem('a'))]);
@@ -183,7 +187,7 @@ describe('the failure policy', () => {
       probes.push(webhooksOf(api));
       return Promise.reject(denial('validation.fairlead.dev'));
     };
-    const { api, clock } = keep({ probe });
+    const { api, clock } = keep({ probe: probing(probe) });
     put(api, 'ours', webhook());
     await clock.advance(5_000);
     expect(probes).toEqual([[webhook(pem('a'))]]);
@@ -194,8 +198,23 @@ describe('the failure policy', () => {
     expect(webhooksOf(other.api)).toEqual([webhook(pem('a'))]);
   });
 
-  test('becomes Fail where the kind of the probe is not installed', async () => {
-    const { api, clock } = keep({ probe: () => Promise.reject(errorOfAnswer(404, '404 page not found')) });
+  test('stays where the kind of the probe is not installed, but Pods are', async () => {
+    const notFound = errorOfAnswer(404, '404 page not found');
+    const { api, clock } = keep({ probe: probing(() => Promise.reject(notFound), false) });
+    put(api, 'ours', webhook());
+    await clock.advance(10 * 60_000);
+    expect(webhooksOf(api)).toEqual([webhook(pem('a'))]);
+  });
+
+  test('becomes Ignore again where nobody wants Fail any more', async () => {
+    const { api, clock } = keep();
+    put(api, 'ours', { ...webhook(), failurePolicy: 'Fail' });
+    await clock.advance(1_000);
+    expect(webhooksOf(api)).toEqual([webhook(pem('a'))]);
+  });
+
+  test('becomes Fail where the kind of the probe is not installed, and validation has nothing to refuse', async () => {
+    const { api, clock } = keep({ probe: probing(() => Promise.reject(errorOfAnswer(404, '404 page not found'))) });
     put(api, 'ours', webhook());
     await clock.advance(5_000);
     expect(webhooksOf(api)).toEqual([closed]);
@@ -205,11 +224,62 @@ describe('the failure policy', () => {
     let probes = 0;
     const forbidden = errorOfAnswer(403, JSON.stringify({ kind: 'Status', reason: 'Forbidden', message: 'no rule' }));
     const { api, clock, log } = keep({
-      probe: () => (probes++, Promise.reject(forbidden)),
+      probe: probing(() => (probes++, Promise.reject(forbidden))),
     });
     put(api, 'ours', webhook());
     await clock.advance(60 * 60_000);
     expect(probes).toBeLessThan(80);
     expect(log.messages().filter((message) => message.includes('denying access, retrying'))).toHaveLength(1);
+  });
+});
+
+describe('what the API server asks about', () => {
+  const ruleOf = (...resources: string[]): WebhookRule => ({
+    ...{ operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources, scope: 'Namespaced' },
+  });
+  /** As a chart makes it: what is left out, the API server calls Fail. */
+  const { failurePolicy: _, ...rest } = webhook();
+  const made: Json = { ...rest, failurePolicy: 'Fail' };
+
+  test('is nothing before a replica runs, then the right thing; nothing is refused before the API server reaches one', async () => {
+    const probes: unknown[] = [];
+    let isReached = false;
+    const message = 'admission webhook "validation.fairlead.dev" denied the request: no';
+    const ask: Probe['ask'] = (webhooks) => {
+      probes.push(webhooks);
+      return isReached
+        ? Promise.reject(errorOfAnswer(403, JSON.stringify({ kind: 'Status', message })))
+        : Promise.resolve();
+    };
+    const probe: Json = { ...made, name: PROBE, failurePolicy: 'Ignore', rules: [ruleOf('configmaps')] };
+    const asked = { ...probe, clientConfig: webhook(pem('a'))['clientConfig'] };
+    const { api, clock } = keep({ rules: [ruleOf('pods')], probe: probing(ask) });
+    put(api, 'ours', made, probe);
+    await clock.advance(10 * 60_000);
+    const open = { ...webhook(pem('a')), rules: [ruleOf('pods')] };
+    expect(webhooksOf(api)).toEqual([open, asked]);
+    expect(probes[0]).toEqual([open, asked]);
+    isReached = true;
+    await clock.advance(2 * 60_000);
+    const closed = { ...open, failurePolicy: 'Fail' };
+    expect(webhooksOf(api)).toEqual([closed, asked]);
+    const before = patches(api);
+    // Whoever makes it anew opens it.
+    put(api, 'ours', made, probe);
+    isReached = false;
+    await clock.advance(10 * 60_000);
+    expect(webhooksOf(api)).toEqual([open, asked]);
+    expect(patches(api) - before).toBe(1);
+  });
+
+  test('is added where it is missing, and nothing that a replica of another version wants is taken away', async () => {
+    const { api, clock } = keep({ rules: [ruleOf('gateways', 'sidecars')] });
+    put(api, 'ours', { ...webhook(), rules: [ruleOf('gateways')] });
+    await clock.advance(1_000);
+    expect(webhooksOf(api)).toMatchObject([{ rules: [ruleOf('gateways', 'sidecars')] }]);
+    const more = [ruleOf('sidecars'), ruleOf('gateways', 'others')];
+    put(api, 'ours', { ...webhook(pem('a')), rules: more });
+    await clock.advance(10 * 60_000);
+    expect(webhooksOf(api)).toMatchObject([{ rules: more }]);
   });
 });

@@ -4,13 +4,14 @@ import { type Clock, sleep } from '../clock.ts';
 import { ApiError, errorOfTransport } from './api-error.ts';
 import { Backoff } from '../backoff.ts';
 import type { Budget } from './budget.ts';
-import { correctBundles, failingClosed, failsClosed } from './ca-bundle.ts';
+import { correctBundles } from './ca-bundle.ts';
 import type { KubeApi } from './client.ts';
 import { FOREIGN_RESPONSE } from './cluster-reader.ts';
 import { Informer } from './informer.ts';
 import type { Log } from './log.ts';
 import type { Outages } from './outages.ts';
 import { objectPath } from './paths.ts';
+import { type WebhookRule, askingFor, failing, failsClosed, failsOpen } from './webhook-entries.ts';
 
 export interface WebhookConfigurationOptions {
   readonly api: KubeApi;
@@ -25,11 +26,17 @@ export interface WebhookConfigurationOptions {
   readonly roots: () => string;
   /** Others run the API server: what it may make us keep is limited. */
   readonly foreign?: { readonly budget: Budget };
-  /**
-   * Rejects, with what the API server says, when one of the webhooks refuses an object that it must refuse. Present if
-   * objects are to be refused while no replica can be reached, which begins once validation is seen to work.
-   */
-  readonly probe?: (signal: AbortSignal) => Promise<void>;
+  /** What we decide about. */
+  readonly rules: readonly WebhookRule[];
+  /** Present if what no replica can answer is to be refused, which begins once the API server is seen to reach one. */
+  readonly probe?: Probe;
+}
+
+export interface Probe {
+  /** Rejects, with what the API server says, when one of the webhooks refuses an object that it must refuse. */
+  readonly ask: (webhooks: readonly Json[], signal: AbortSignal) => Promise<void>;
+  /** Whether there is nothing to be refused where the kind of that object is not installed. */
+  readonly isNeedlessWithoutKind: boolean;
 }
 
 const plurals = {
@@ -48,9 +55,9 @@ const FORBIDDEN = 60_000;
 type Configuration = KubernetesObject & { readonly webhooks: readonly Json[] };
 
 /**
- * Keeps the roots right by which the API server recognizes this control plane, in one webhook configuration. Every
- * replica does: what they write is the same, and they need not know of each other. Everything else in it is its owner's,
- * but for the failure policy, see `probe`.
+ * Keeps in one webhook configuration what its owner leaves out, so that no tool undoes it: the roots by which the API server
+ * recognizes this control plane, what it asks about, and what becomes of that while nobody answers. Every replica does:
+ * what they write is the same, and they need not know of each other.
  */
 export class WebhookConfiguration {
   private readonly options: WebhookConfigurationOptions;
@@ -145,18 +152,19 @@ export class WebhookConfiguration {
     const { current } = this;
     if (current === undefined || pem === '') return undefined;
     try {
-      const { webhooks, again } = correctBundles(current.webhooks, { roots: pem, age: clock.now() - this.roots.since });
+      const bundles = correctBundles(current.webhooks, { roots: pem, age: clock.now() - this.roots.since });
+      const webhooks = this.asking(bundles.webhooks ?? current.webhooks) ?? bundles.webhooks;
       if (webhooks !== undefined) {
         await this.waitIfContested(signal);
         // Meanwhile it may have changed.
         if (signal.aborted || this.current !== current || roots() !== pem) return 0;
         await this.write(current, webhooks, signal);
-        log.info('Webhook configuration has the roots of this control plane', { configuration: this.title });
+        log.info('Webhook configuration is that of this control plane', { configuration: this.title });
         return undefined;
       }
       const unproven = await this.closeIfProven(current, signal);
       outages.end(this.writing);
-      return minimum(again, unproven);
+      return minimum(bundles.again, unproven);
     } catch (cause) {
       if (signal.aborted) return undefined;
       const error = errorOfTransport(cause);
@@ -165,6 +173,14 @@ export class WebhookConfiguration {
       outages.begin(this.writing, error);
       return error.code === 403 ? FORBIDDEN : Math.max(RETRY, error.retryAfter);
     }
+  }
+
+  /** With the right rules, and open where it is to be so; undefined: it is. */
+  private asking(webhooks: readonly Json[]): readonly Json[] | undefined {
+    const { rules, probe } = this.options;
+    const asking = askingFor(webhooks, rules);
+    if (probe !== undefined || failsOpen(asking ?? webhooks)) return asking;
+    return failing(asking ?? webhooks, 'Ignore');
   }
 
   /** Someone else writes other roots: neither side wins by being faster. */
@@ -189,30 +205,26 @@ export class WebhookConfiguration {
   private async closeIfProven(current: Configuration, signal: AbortSignal): Promise<number | undefined> {
     const { log, probe } = this.options;
     if (probe === undefined || failsClosed(current.webhooks)) return undefined;
-    const names = current.webhooks.map(({ name }) => String(name));
-    if (!(await isProven(probe, names, signal))) return this.unproven.next();
+    if (!(await isProven(probe, current.webhooks, signal))) return this.unproven.next();
     this.unproven.reset();
     if (this.current !== current) return 0;
-    await this.write(current, failingClosed(current.webhooks), signal);
-    log.info('Validation is served: from now on, objects that nobody can validate are refused', {
+    await this.write(current, failing(current.webhooks, 'Fail'), signal);
+    log.info('The API server reaches this control plane: from now on, it refuses what nobody can answer', {
       configuration: this.title,
     });
     return undefined;
   }
 }
 
-/** Whether one of our webhooks has refused the object. A kind that is not installed needs no validation. */
-async function isProven(
-  probe: NonNullable<WebhookConfigurationOptions['probe']>,
-  names: readonly string[],
-  signal: AbortSignal,
-): Promise<boolean> {
+/** Whether one of our webhooks has refused the object. */
+async function isProven(probe: Probe, webhooks: readonly Json[], signal: AbortSignal): Promise<boolean> {
+  const names = webhooks.map(({ name }) => String(name));
   try {
-    await probe(signal);
+    await probe.ask(webhooks, signal);
     return false;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    if (error.code === 404) return true;
+    if (error.code === 404) return probe.isNeedlessWithoutKind;
     // Istio's webhook refuses the same object.
     if (names.some((name) => error.message.includes(`admission webhook "${name}" denied the request`))) return true;
     if (error.code === 403 && !error.message.includes('denied the request')) throw error;

@@ -19,8 +19,6 @@ export interface MeshOptions {
   readonly clusterAliases?: Readonly<Record<string, string>>;
   /** ServiceExports and ServiceImports mean something, and Services are only for their own cluster. */
   readonly multiclusterServices?: boolean;
-  /** That of this control plane: part of the name of mesh configs in other clusters. */
-  readonly revision?: string;
   /** Shared global Services are told to the other clusters of a ClusterMesh. */
   readonly clusterMeshExport?: true;
   /** For proxies whose node does not say. */

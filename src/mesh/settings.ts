@@ -11,6 +11,7 @@ import type {
   VisibilitySettings,
 } from '../model/mesh-config.ts';
 import { type MeshConfigProblem, reconcileMeshConfig } from '../reconcilers/mesh-config/mesh-config.ts';
+import { MESH_CONFIG } from '../reconcilers/mesh-config/names.ts';
 import { type Inputs, ONE } from './inputs.ts';
 
 interface ParsedMeshConfig {
@@ -30,7 +31,7 @@ export interface Settings {
 /** The mesh config in sections, so that a change to one marks only its readers. */
 export function declareSettings(graph: Graph, inputs: Inputs): Settings {
   const parsed = graph.derive('meshConfig', inputs.options, (_, options, read, emit: Emit<ParsedMeshConfig>) => {
-    const key = objectKey(options.clusterId, options.rootNamespace, 'istio');
+    const key = objectKey(options.clusterId, options.rootNamespace, MESH_CONFIG);
     const map = read.get(inputs.objects.ConfigMap, key) as ConfigMap | undefined;
     const reconcile = (from: ConfigMap | undefined) =>
       reconcileMeshConfig(from?.data?.['mesh'], options.rootNamespace, options.domainSuffix);

@@ -14,7 +14,8 @@ import { FreshNamespaces } from '../kube/fresh-namespaces.ts';
 import type { Log } from '../kube/log.ts';
 import { Outages } from '../kube/outages.ts';
 import { Pace } from '../kube/pace.ts';
-import { meshConfigName } from '../reconcilers/mesh-config/trust-domain.ts';
+import { MeshConfigChoice } from '../engine/mesh-config-choice.ts';
+import { meshConfigNames } from '../reconcilers/mesh-config/names.ts';
 import type { TokenIssuer } from '../secure/token-issuer.ts';
 import { version } from '../version.ts';
 import type { ClusterCredentials } from '../cluster-credentials.ts';
@@ -74,7 +75,7 @@ export interface RemoteKubernetes extends RemoteSource {
 
 /** Reads another Kubernetes. */
 export function readRemoteCluster(id: string, options: RemoteClusterOptions): RemoteKubernetes {
-  const { access, rootNamespace, revision, ownKinds, budget, distribution, credentials, clock, random, sink, signal } =
+  const { access, rootNamespace, revision, ownKinds, budget, distribution, credentials, clock, random, signal } =
     options;
   const log = logOf(options.log, id);
   const config = new PooledKubeConfig(() => kubeConfigOf(access));
@@ -102,8 +103,9 @@ export function readRemoteCluster(id: string, options: RemoteClusterOptions): Re
   const fresh = new FreshNamespaces(asking, clock, signal);
   const outages = new Outages({ log, clock, signal });
   const reader = new ClusterReader({
-    ...{ api, sink, kinds: remoteKinds(ownKinds), optional: optionalKinds, rootNamespace, clock, random, log },
-    meshConfig: meshConfigName(revision),
+    sink: new MeshConfigChoice({ sink: options.sink, rootNamespace, revision }),
+    ...{ api, kinds: remoteKinds(ownKinds), optional: optionalKinds, rootNamespace, clock, random, log },
+    meshConfigs: meshConfigNames(revision),
     foreign: { budget },
     outages,
   });

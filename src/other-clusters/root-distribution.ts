@@ -4,8 +4,9 @@ import type { KubeApi } from '../kube/client.ts';
 import type { Log } from '../kube/log.ts';
 import type { Outages } from '../kube/outages.ts';
 import { RootCertificates } from '../kube/root-certificates.ts';
-import { WebhookConfiguration } from '../kube/webhook-configuration.ts';
+import type { WebhookConfiguration } from '../kube/webhook-configuration.ts';
 import type { Mesh } from '../mesh.ts';
+import { injectionConfiguration } from '../webhook-configurations.ts';
 
 /**
  * The annotation of the root namespace of another cluster that lists which clusters' control planes may write there,
@@ -83,8 +84,7 @@ export class RootDistribution {
       namespaces: () => namespaces.of(cluster).filter((name) => !leavesOut(name)),
       isWanted: (name) => namespaces.get(cluster, name) !== undefined && !leavesOut(name),
     });
-    const kind = 'MutatingWebhookConfiguration';
-    const webhook = name === undefined ? undefined : new WebhookConfiguration({ ...parts, kind, name });
+    const webhook = name === undefined ? undefined : injectionConfiguration({ ...parts, name });
     const writer: Writer = { cluster, certificates, webhook, signal, writing: undefined };
     this.#writers.add(writer);
     this.#review(writer);

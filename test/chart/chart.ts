@@ -34,10 +34,14 @@ export async function renderChart(values: object = {}, ...args: string[]): Promi
   });
 }
 
+/** Where the images of a test are: the chart of the control plane has no default. */
+export const HUB = 'registry.example.com';
+export const IMAGES = ['--set', `global.hub=${HUB}`];
+
 export async function helm(
   ...args: readonly (string | object)[]
 ): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
-  const values = args.find((arg) => typeof arg === 'object') ?? {};
+  const values = { global: { hub: HUB }, ...args.find((arg) => typeof arg === 'object') };
   const [command = '', ...rest] = args.filter((arg) => typeof arg === 'string');
   return run(pathOf('helm'), [command, ...KUBERNETES, ...rest, '--values', '-'], { input: JSON.stringify(values) });
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { type InjectionConfig, loadInjection } from '../../src/injection/configuration.ts';
 import { version } from '../../src/version.ts';
 import { withPeers } from '../peers/with-peers.ts';
-import { renderChart } from './chart.ts';
+import { HUB, renderChart } from './chart.ts';
 
 /** What a server makes of the directory that the chart mounts. */
 async function loadedWith(values: object = {}, ...args: string[]): Promise<InjectionConfig> {
@@ -16,7 +16,7 @@ withPeers(['helm'], "the chart's templates and settings of injection", () => {
   test('can be loaded, and name the image and the Service of the release', async () => {
     const { proxy, templates, defaultTemplates, rules } = await loadedWith();
     expect(proxy).toMatchObject({
-      image: `fairlead-proxy:${version}`,
+      image: `${HUB}/fairlead-proxy:${version}`,
       discoveryAddress: 'fairlead.istio-system.svc:15012',
       resources: { requests: { cpu: '100m', memory: '128Mi' }, limits: { cpu: '2', memory: '1Gi' } },
     });
@@ -62,6 +62,21 @@ withPeers(['helm'], "the chart's templates and settings of injection", () => {
     expect(rewriteProbes).toBe(false);
     expect(templates.get('team')?.content).toEqual({ metadata: { labels: { team: 'shop' } } });
     expect(templates.get('gateway')?.content).toEqual({ metadata: { labels: { mine: 'really' } } });
+  });
+
+  test('have the probes and the hooks of proxies, as the program has them where nothing is set', async () => {
+    const bare = loadInjection(
+      new Map([['config.yaml', 'proxy: {image: a, discoveryAddress: b}\ndefaultTemplates: []']]),
+    );
+    const defaults = 'config' in bare ? bare.config.proxy : expect.fail('not loaded');
+    const { proxy } = await loadedWith();
+    for (const name of ['readinessPeriodSeconds', 'readinessFailureThreshold', 'startupProbe', 'lifecycle'] as const)
+      expect(proxy[name]).toEqual(defaults[name]);
+    const lifecycle = { preStop: { exec: { command: ['sleep', '9'] } } };
+    const startupProbe = { enabled: false, failureThreshold: 5 };
+    const probes = { readinessInitialDelaySeconds: 3, readinessPeriodSeconds: 4, readinessFailureThreshold: 5 };
+    const { proxy: set } = await loadedWith({ proxy: { lifecycle, startupProbe, ...probes } });
+    expect(set).toMatchObject({ lifecycle, startupProbe, ...probes });
   });
 
   test('are not there where injection is off', async () => {

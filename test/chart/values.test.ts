@@ -2,12 +2,30 @@ import { expect, test } from 'vitest';
 import { withPeers } from '../peers/with-peers.ts';
 import { renderChart } from './chart.ts';
 
+const autoscaled = (minReplicas: number, maxReplicas: number): object => ({
+  autoscaling: { enabled: true, minReplicas, maxReplicas },
+});
+
 withPeers(['helm'], 'the chart', () => {
   test.each([
     ['a value that does not exist', { replicaCount: 2 }, 'replicaCount'],
     ['text for a number', { replicas: 'two' }, '/replicas'],
     ['a number of replicas below zero', { replicas: -1 }, '/replicas'],
-    ['an image without a name', { image: { repository: '' } }, '/image/repository'],
+    ['images that are nowhere', { global: {} }, 'image.repository is not set, nor is global.hub'],
+    ['a digest that is none', { image: { digest: 'sha256:1' } }, '/image/digest'],
+    ['fewer replicas at most than at least', autoscaled(3, 2), 'minReplicas is more than autoscaling.maxReplicas'],
+    ['a label that no object can have', { labels: { team: 'x y z' } }, '/labels/team'],
+    ['a label of Pods that no object can have', { podLabels: { 'x y z': 'a' } }, "'x y z' does not match"],
+    ['a label of nodes that no node can have', { nodeSelector: { a: 'x y z' } }, '/nodeSelector/a'],
+    ['a family of addresses that does not exist', { ipFamilies: ['IPv5'] }, '/ipFamilies/0'],
+    ['a duration without a unit', { shutdownDuration: '10' }, '/shutdownDuration'],
+    [
+      'a constraint without a topology',
+      { topologySpreadConstraints: [{ maxSkew: 1 }] },
+      '/topologySpreadConstraints/0',
+    ],
+    ['an authority that is no certificate', { jwksResolverExtraRootCA: 'x' }, '/jwksResolverExtraRootCA'],
+    ['a hook that does not exist', { proxy: { lifecycle: { onStart: {} } } }, '/proxy/lifecycle'],
     ['a policy that does not exist', { image: { pullPolicy: 'Sometimes' } }, '/image/pullPolicy'],
     ['a level that does not exist', { log: { level: 'trace' } }, '/log/level'],
     ['a batch without units', { batch: '10/100' }, '/batch'],

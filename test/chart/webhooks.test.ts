@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest';
 import { kinds } from '../../src/api/kinds.ts';
+import { PROBE } from '../../src/kube/webhook-entries.ts';
+import { validationRules } from '../../src/webhook-configurations.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { type ChartObject, NAMESPACE, configOf, deploymentOf, renderChart } from './chart.ts';
+import { permissionsOf, printPermission } from './permissions.ts';
 
 interface Requirement {
   readonly key: string;
@@ -19,7 +22,7 @@ interface Webhook {
     readonly operations: string[];
   }[];
   readonly namespaceSelector?: { readonly matchExpressions: readonly Requirement[] };
-  readonly objectSelector?: { readonly matchExpressions: readonly Requirement[] };
+  readonly objectSelector?: { readonly matchExpressions?: readonly Requirement[] };
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -46,7 +49,8 @@ const validationOf = (validation: object, values: object = {}) =>
   webhooksOf('ValidatingWebhookConfiguration', { validation, ...values });
 
 /** How many entries match a Pod. */
-function matching(webhooks: readonly Webhook[], namespace: string, namespaceLabels: Labels, podLabels: Labels): number {
+function matching(all: readonly Webhook[], namespace: string, namespaceLabels: Labels, podLabels: Labels): number {
+  const webhooks = all.filter(({ name }) => name !== PROBE);
   const labels = { ...namespaceLabels, 'kubernetes.io/metadata.name': namespace };
   return webhooks.filter((each) => selects(each.namespaceSelector, labels) && selects(each.objectSelector, podLabels))
     .length;
@@ -96,7 +100,7 @@ withPeers(['helm'], 'the webhooks of the chart', () => {
     });
     const names = webhooksIn('MutatingWebhookConfiguration', objects).map(({ name }) => name);
     const kinds = ['rev.namespace', 'rev.object', ...(revision === '' ? ['namespace', 'object', 'auto'] : [])];
-    expect(names).toEqual(kinds.map((kind) => `${kind}.sidecar-injector.istio.io`));
+    expect(names).toEqual([...kinds.map((kind) => `${kind}.sidecar-injector.istio.io`), PROBE]);
     // An istiod of the same revision writes its own roots in such a configuration of objects, whatever its entries are.
     expect(find('ValidatingWebhookConfiguration').metadata.labels).not.toHaveProperty(['istio.io/rev']);
   });
@@ -153,15 +157,14 @@ withPeers(['helm'], 'the webhooks of the chart', () => {
         });
   });
 
-  test('ask about the kinds that are read', async () => {
-    const [webhook] = await validationOf({ enabled: true });
-    const asked = webhook!.rules.flatMap(({ apiGroups, resources }) =>
+  test('ask about the kinds that are read', () => {
+    const asked = validationRules.flatMap(({ apiGroups, resources }) =>
       resources.map((each) => `${apiGroups.join()}/${each}`),
     );
     expect(asked.sort()).toEqual(
       kinds.flatMap(({ custom, group, plural }) => (custom ? [`${group}/${plural}`] : [])).sort(),
     );
-    for (const { operations } of webhook!.rules) expect(operations).toEqual(['CREATE', 'UPDATE']);
+    for (const { operations } of validationRules) expect(operations).toEqual(['CREATE', 'UPDATE']);
   });
 
   test('ask about objects of their revision, and of none', async () => {
@@ -176,16 +179,33 @@ withPeers(['helm'], 'the webhooks of the chart', () => {
     ]).toEqual([1, 1, 0]);
   });
 
-  test('begin with a failure policy by which nothing that worked before stops', async () => {
+  test('have nothing that the control plane writes, so that no tool undoes it, and ask about nothing before', async () => {
     for (const failurePolicy of ['Ignore', 'Fail']) {
       const objects = await renderChart({ validation: { enabled: true, failurePolicy } });
-      for (const webhook of webhooksIn('ValidatingWebhookConfiguration', objects))
-        expect(webhook.failurePolicy).toBe('Ignore');
-      // The program closes validation where that is wanted.
+      for (const kind of ['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'])
+        for (const webhook of webhooksIn(kind, objects)) {
+          expect(webhook.clientConfig).not.toHaveProperty('caBundle');
+          if (webhook.name === PROBE) expect(webhook.failurePolicy).toBe('Ignore');
+          else for (const written of ['rules', 'failurePolicy']) expect(webhook).not.toHaveProperty(written);
+        }
       const { container } = deploymentOf(objects);
       expect(configOf((container['args'] as string[]).slice(1)).webhooks?.failClosed).toBe(failurePolicy === 'Fail');
     }
-    for (const webhook of await injectionOf()) expect(webhook.failurePolicy).toBe('Fail');
+  });
+
+  test('find out whether they are reached with an object that their account may create', async () => {
+    for (const [values, resource] of [
+      [{}, 'fairlead.dev/replicareports'],
+      [{ remote: { enabled: true, addresses: ['10.0.0.1'] }, clusterId: 'east' }, '/configmaps'],
+    ] as const) {
+      const objects = await renderChart(values);
+      const probe = webhooksIn('MutatingWebhookConfiguration', objects).find(({ name }) => name === PROBE);
+      expect(probe?.rules.map(({ apiGroups, resources }) => `${apiGroups.join()}/${resources.join()}`)).toEqual([
+        resource,
+      ]);
+      const granted = permissionsOf(objects, 'fairlead', NAMESPACE).map(printPermission);
+      expect(granted.some((each) => each.startsWith(`create ${resource}`))).toBe(true);
+    }
   });
 
   test('are not there where nobody wants them', async () => {

@@ -2,7 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { CHART, NAMESPACE, ROOT } from '../chart/chart.ts';
+import { CHART, IMAGES, NAMESPACE, ROOT } from '../chart/chart.ts';
 import type { ApiObject } from '../peers/api-server.ts';
 import { pathOf } from '../peers/peer.ts';
 import { poll, run } from '../peers/process.ts';
@@ -106,13 +106,21 @@ withPeers(peers, 'Fairlead where the CustomResourceDefinitions of Istio are inst
     const [telemetry, filters] = ['telemetries.telemetry.istio.io', 'envoyfilters.networking.istio.io'];
     const crd = (name: string): Promise<ApiObject> =>
       cluster.api.call('GET', `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${name}`);
-    const { code, stdout } = await run(pathOf('helm'), ['template', CHART, '--set', 'istioCrds=true', '-s', TEMPLATE]);
+    const { code, stdout } = await run(pathOf('helm'), [
+      'template',
+      CHART,
+      ...IMAGES,
+      '--set',
+      'istioCrds=true',
+      '-s',
+      TEMPLATE,
+    ]);
     expect(code).toBe(0);
     const theirs = parseAllDocuments(stdout).map((document) => document.toJS() as { metadata: { name: string } });
     const there = theirs.find(({ metadata }) => metadata.name === telemetry)!;
     await cluster.api.apply(JSON.stringify({ ...there, metadata: { name: telemetry, labels: { chart: 'istio' } } }));
     const upgrade = (...values: string[]): Promise<string> =>
-      cluster.api.helm('upgrade', 'fairlead', CHART, '-n', NAMESPACE, '--set', 'replicas=1', ...values);
+      cluster.api.helm('upgrade', 'fairlead', CHART, '-n', NAMESPACE, ...IMAGES, '--set', 'replicas=1', ...values);
     await upgrade('--set', 'istioCrds=true');
     const made = await crd(filters);
     expect((await crd(telemetry)).metadata).toMatchObject({ labels: { chart: 'istio' } });

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { kinds } from '../../src/api/kinds.ts';
 import { XdsClient } from '../conformance/xds-client.ts';
 import { SDS } from '../features/proxy.ts';
-import { NAMESPACE, renderChart } from '../chart/chart.ts';
+import { CHART, IMAGES, NAMESPACE, renderChart } from '../chart/chart.ts';
 import { covers, permissionsOf, printPermission } from '../chart/permissions.ts';
 import { OpenSsl } from '../../src/identity/testing/openssl.ts';
 import { secureCall, signCertificate } from '../harness/secure-call.ts';
@@ -410,6 +410,108 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
     await apply(route('mended'));
     await keeps(undefined);
   });
+
+  test('namespaces move to a canary of another revision, one by one and back, without a lost request', async () => {
+    const cartFrontend = await startFrontend();
+    const proxies = { shop: frontend, cart: cartFrontend };
+    const cart = 'cart.example';
+    const [cartPort = 0] = await freePorts(1);
+    await cluster.api.kubectl('create', 'namespace', 'cart');
+    const inCart = (kind: string, spec: object): object => {
+      const made = object(kind, 'cart', spec) as { readonly metadata: object };
+      return { ...made, metadata: { ...made.metadata, namespace: 'cart' } };
+    };
+    const toRatings = inCart('ServiceEntry', {
+      hosts: [cart],
+      exportTo: ['.'],
+      resolution: 'STATIC',
+      ports: [{ number: cartPort, name: 'http', protocol: 'HTTP' }],
+      endpoints: [{ address: '127.0.0.1', ports: { http: port('ratings') } }],
+    });
+    await apply(inCart('Sidecar', { egress: [{ hosts: ['./*'] }] }), toRatings);
+    const answering = (status: number): object =>
+      inCart('VirtualService', { hosts: [cart], http: [{ directResponse: { status } }] });
+
+    // The same values as those of the stable release, with a revision: neither takes anything from the other.
+    const values = ['--set', 'revision=canary,replicas=1,plaintext.enabled=true'];
+    await cluster.api.helm(
+      'install',
+      'canary',
+      CHART,
+      '-n',
+      NAMESPACE,
+      '--wait',
+      '--timeout',
+      '30s',
+      ...IMAGES,
+      ...values,
+    );
+    const [pod = ''] = await cluster.pods('canary');
+    const canary = await cluster.start(pod);
+    await canary.ready();
+
+    const ports = { stable: first.adsPort, canary: canary.adsPort };
+    const move = async (namespace: keyof typeof proxies, to: keyof typeof ports): Promise<void> => {
+      const label = to === 'canary' ? 'istio.io/rev=canary' : 'istio.io/rev-';
+      await cluster.api.kubectl('label', 'namespace', namespace, label);
+      // Its Pods would be replaced by others that connect to the other revision.
+      proxies[namespace].cut();
+      proxies[namespace].use(ports[to]);
+    };
+    const streams = (stable: number, other: number): Promise<true> =>
+      poll(`${stable} streams to stable and ${other} to canary`, async () => {
+        const found = await Promise.all([first, canary].map((replica) => replica.metric('pilot_xds{.*}')));
+        return found[0] === stable && found[1] === other ? true : undefined;
+      });
+
+    // It has another port than before it ended.
+    for (const each of Object.values(proxies)) each.use(ports.stable);
+    const cartEnvoy = await startEnvoy({
+      adsPort: cartFrontend.port,
+      delta: true,
+      node: {
+        id: 'sidecar~10.244.1.2~client.cart~cart.svc.cluster.local',
+        metadata: { NAMESPACE: 'cart', INTERCEPTION_MODE: 'NONE' },
+      },
+    });
+    try {
+      await cartEnvoy.ready();
+      await poll('cart', async () => ((await ask(cartPort, cart)) === '200 ratings' ? true : undefined));
+      await streams(2, 0);
+      const shopClient = client();
+      const cartClient = startSteadyClient(cartPort, cart, stopping.signal);
+      await shopClient.until('200 v3');
+
+      await move('cart', 'canary');
+      await streams(1, 1);
+      // Both revisions follow objects without a label, also while they share them.
+      await apply(routes('next'), answering(204));
+      await Promise.all([shopClient.until('200 v2'), cartClient.until('204')]);
+      await move('shop', 'canary');
+      await streams(0, 2);
+      // Without a mesh config of its own, the canary has that of all.
+      await cluster.api.kubectl('-n', NAMESPACE, 'delete', 'configmap', 'istio-canary');
+      const config = '{"data":{"mesh":"outboundTrafficPolicy: {mode: REGISTRY_ONLY}"}}';
+      await cluster.api.kubectl('-n', NAMESPACE, 'patch', 'configmap', 'istio', '-p', config);
+      await poll('other hosts', async () => ((await ask(httpPort, 'other.example')) === '502' ? true : undefined));
+      await apply(routes('stable'));
+      await shopClient.until('200 v3');
+      await move('shop', 'stable');
+      await streams(1, 1);
+      await move('cart', 'stable');
+      await streams(2, 0);
+      await cluster.api.helm('uninstall', 'canary', '-n', NAMESPACE, '--wait', '--timeout', '30s');
+      await canary.process.stop();
+      await apply(routes('next'), answering(200));
+      await Promise.all([shopClient.until('200 v2'), cartClient.until('200')]);
+      expect(await shopClient.stop()).toEqual(['200 v3', '200 v2', '200 v3', '200 v2']);
+      expect(await cartClient.stop()).toEqual(['200 ratings', '204', '200']);
+      expect(Object.values(await cartEnvoy.stats('update_rejected')).filter((value) => value > 0)).toEqual([]);
+    } finally {
+      await cartEnvoy.stop();
+      cartFrontend.close();
+    }
+  }, 90_000);
 
   test('never had anything refused by a proxy', async () => {
     const rejected = await envoy.stats('update_rejected');

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { SelfSignedEntries } from '../../src/identity/self-signed.ts';
 import { bundle } from '../../tools/build.ts';
-import { CHART, NAMESPACE } from '../chart/chart.ts';
+import { CHART, IMAGES, NAMESPACE } from '../chart/chart.ts';
 import { entryPoint } from '../chart/image.ts';
 import { startApiServer, type ApiObject, type RunningApiServer } from '../peers/api-server.ts';
 import { startFakeKubelet } from '../peers/fake-kubelet.ts';
@@ -17,8 +17,8 @@ export const ACCOUNT = 'fairlead';
 export interface Installed {
   readonly api: RunningApiServer;
   readonly audit: AuditLog;
-  /** Names of the Pods that the Deployment has. */
-  pods(): Promise<string[]>;
+  /** Names of the Pods that the Deployment of a release has; absent: of the first. */
+  pods(release?: string): Promise<string[]>;
   /** Runs the container of this Pod: its arguments and environment, and the token of its ServiceAccount. */
   start(pod: string, options?: StartOptions): Promise<Replica>;
   /** The `tls` of an Envoy that proves to be of this account; a replica has been ready. */
@@ -85,12 +85,23 @@ export async function install({ before, values = [] }: InstallOptions = {}): Pro
     const enforced = { 'pod-security.kubernetes.io/enforce': 'restricted' };
     await server.call('POST', '/api/v1/namespaces', { metadata: { name: NAMESPACE, labels: enforced } });
     await before?.(server);
-    await server.helm('install', 'fairlead', CHART, '-n', NAMESPACE, '--wait', '--timeout', '30s', ...values);
+    await server.helm(
+      'install',
+      'fairlead',
+      CHART,
+      '-n',
+      NAMESPACE,
+      '--wait',
+      '--timeout',
+      '30s',
+      ...IMAGES,
+      ...values,
+    );
     return {
       api: server,
       audit,
-      pods: async () => {
-        const path = `/api/v1/namespaces/${NAMESPACE}/pods?labelSelector=app.kubernetes.io/name=fairlead`;
+      pods: async (release = 'fairlead') => {
+        const path = `/api/v1/namespaces/${NAMESPACE}/pods?labelSelector=app.kubernetes.io/instance=${release}`;
         const { items } = (await server.call('GET', path)) as unknown as { items: Pod[] };
         return items.map(({ metadata }) => metadata.name).sort();
       },

@@ -4,6 +4,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { createProgram } from '../../src/app.ts';
 import { runCli } from '../../src/cli/cli.ts';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
+import { PROBE } from '../../src/kube/webhook-entries.ts';
 import { afterSuite } from '../../src/testing/on-end.ts';
 import { CHART, renderChart } from '../chart/chart.ts';
 import { Program } from '../features/program.ts';
@@ -179,6 +180,13 @@ withPeers(['envoy', 'etcd', 'helm', 'kube-apiserver', 'kubectl'], 'proxies of an
     };
     const cluster = { name: 'ISTIO_META_CLUSTER_ID', value: IDS.east };
     await expect.poll(proxyOf).toEqual(expect.arrayContaining([cluster]));
+    // Its API server has reached us by a dry run: from now on it refuses Pods that it cannot ask about.
+    const policies = async (): Promise<readonly string[]> => {
+      const { webhooks } = (await east.call('GET', path)) as unknown as Configuration;
+      return webhooks.filter(({ name }) => name !== PROBE).map(({ failurePolicy }) => failurePolicy);
+    };
+    program.clock.skip(60_000);
+    await expect.poll(async () => [...new Set(await policies())]).toEqual(['Fail']);
     // Nothing is missing that was asked for.
     await east.kubectl('create', 'namespace', 'later');
     await expect.poll(() => east.kubectl('get', 'configmaps', '-n', 'later')).toContain('istio-ca-root-cert');
@@ -190,7 +198,11 @@ withPeers(['envoy', 'etcd', 'helm', 'kube-apiserver', 'kubectl'], 'proxies of an
 });
 
 interface Configuration {
-  readonly webhooks: readonly { readonly clientConfig: { readonly caBundle?: string } }[];
+  readonly webhooks: readonly {
+    readonly name: string;
+    readonly failurePolicy: string;
+    readonly clientConfig: { readonly caBundle?: string };
+  }[];
 }
 
 interface Injected {

@@ -1,19 +1,24 @@
 import { X509Certificate } from 'node:crypto';
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Json } from '../../src/api/json.ts';
 import { readPem } from '../../src/identity/pem.ts';
 import { selfSigned } from '../../src/identity/self-signed.ts';
-import { CHART, NAMESPACE } from '../chart/chart.ts';
+import { PROBE } from '../../src/kube/webhook-entries.ts';
+import { CHART, IMAGES, NAMESPACE, renderChart } from '../chart/chart.ts';
 import { ApiError, type ApiObject } from '../peers/api-server.ts';
-import { poll } from '../peers/process.ts';
+import { pathOf } from '../peers/peer.ts';
+import { poll, run } from '../peers/process.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
 import { ACCOUNT, install, type Installed, type Replica } from './installed.ts';
 
 const peers = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl', 'helm'] as const;
 
 const ROOTS = `/api/v1/namespaces/${NAMESPACE}/configmaps/istio-ca-root-cert`;
-const VALUES = ['--set', 'validation.enabled=true', '--set', 'validation.failurePolicy=Fail'];
+const VALUES = [...IMAGES, '--set', 'validation.enabled=true', '--set', 'validation.failurePolicy=Fail'];
 
 withPeers(peers, 'the webhooks of the chart at a real API server', () => {
   let cluster: Installed;
@@ -23,10 +28,11 @@ withPeers(peers, 'the webhooks of the chart at a real API server', () => {
   beforeAll(async () => {
     cluster = await install({ values: VALUES });
     const [pod = ''] = await cluster.pods();
-    // While validation is not served yet, objects are stored as before.
+    // While no replica runs, objects are stored and Pods are created as before.
     await cluster.api.kubectl('create', 'namespace', 'shop');
     await cluster.api.kubectl('label', 'namespace', 'shop', 'istio-injection=enabled');
     await apply(routes('old', '('));
+    expect(await containersOf('shop', 'early')).toEqual(['app']);
     replica = await cluster.start(pod);
     await replica.ready();
     await lead(replica);
@@ -58,6 +64,8 @@ withPeers(peers, 'the webhooks of the chart at a real API server', () => {
   const names = { mutating: `fairlead-${NAMESPACE}-injection`, validating: `fairlead-${NAMESPACE}-validation` };
 
   interface Webhook {
+    readonly name: string;
+    readonly rules?: readonly object[];
     readonly failurePolicy: string;
     readonly clientConfig: { readonly caBundle?: string };
   }
@@ -78,6 +86,31 @@ withPeers(peers, 'the webhooks of the chart at a real API server', () => {
   }
 
   const policies = async (): Promise<string[]> => (await webhooksOf('validating')).map((each) => each.failurePolicy);
+
+  /** The API server has reached a replica, and refuses from now on what it cannot ask about. */
+  const closed = (kind: keyof typeof names): Promise<true> =>
+    poll(
+      `${kind} webhooks to be closed`,
+      async () => {
+        const webhooks = (await webhooksOf(kind)).filter(({ name }) => name !== PROBE);
+        return webhooks.every(({ failurePolicy, rules = [] }) => failurePolicy === 'Fail' && rules.length > 0)
+          ? true
+          : undefined;
+      },
+      { timeoutMs: 90_000 },
+    );
+
+  /** As tools apply them that render the chart without a cluster. */
+  async function applyRendered(...args: string[]): Promise<void> {
+    const objects = (await renderChart({ validation: { enabled: true, failurePolicy: 'Fail' } })).filter(({ kind }) =>
+      kind.endsWith('WebhookConfiguration'),
+    );
+    const directory = await mkdtemp(join(tmpdir(), 'fairlead-rendered-'));
+    const file = join(directory, 'rendered.json');
+    await writeFile(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }));
+    await cluster.api.kubectl('apply', '-f', file, ...args);
+    await rm(directory, { recursive: true });
+  }
 
   const apply = (...objects: readonly object[]): Promise<string> =>
     cluster.api.apply(objects.map((object) => JSON.stringify(object)).join('\n---\n'));
@@ -124,15 +157,14 @@ withPeers(peers, 'the webhooks of the chart at a real API server', () => {
     await upgrade();
   });
 
-  test('the API server is told the roots, and closes validation once it has seen it work', async () => {
+  test('the API server is told the roots, and closes both webhooks once it has reached a replica', async () => {
     for (const kind of ['mutating', 'validating'] as const)
       await poll(`roots of ${kind}`, async () => {
         const bundles = await bundlesOf(kind);
         return bundles.every((bundle) => bundle === 'O=cluster.local') ? true : undefined;
       });
-    await poll('policy', async () => ((await policies()).every((each) => each === 'Fail') ? true : undefined), {
-      timeoutMs: 60_000,
-    });
+    for (const kind of ['mutating', 'validating'] as const) await closed(kind);
+    expect((await cluster.api.kubectl('get', 'replicareports', '-A', '-o', 'name')).trim().split('\n')).toHaveLength(1);
     expect((await cluster.api.kubectl('get', 'gateways', '-A', '-o', 'name')).trim()).toBe('');
   });
 
@@ -204,6 +236,31 @@ withPeers(peers, 'the webhooks of the chart at a real API server', () => {
     ).toBeGreaterThan(1);
   });
 
+  test.each([['as client-side apply does'], ['as server-side apply does', '--server-side', '--force-conflicts']])(
+    'what a tool renders and applies, %s, leaves alone what the control plane has written',
+    async (_, ...args) => {
+      const portless = async (kind: keyof typeof names): Promise<unknown> =>
+        (await webhooksOf(kind)).map((each) => ({ ...each, clientConfig: each.clientConfig.caBundle }));
+      const before = [await portless('mutating'), await portless('validating')];
+      await applyRendered(...args);
+      expect([await portless('mutating'), await portless('validating')]).toEqual(before);
+      await lead(replica);
+    },
+  );
+
+  test('while no replica answers, Pods are not created, until the configuration is deleted; made anew, it is open', async () => {
+    await poll('a Pod', () => containersOf('shop', 'web').catch(retried));
+    await replica.process.stop();
+    await expect(containersOf('shop', 'web')).rejects.toThrow('failed calling webhook');
+    await cluster.api.kubectl('delete', 'mutatingwebhookconfiguration', names.mutating);
+    await poll('a Pod', () => containersOf('shop', 'web').catch(retried));
+    await applyRendered();
+    expect((await webhooksOf('mutating')).filter(({ rules = [] }) => rules.length > 0).map(({ name }) => name)).toEqual(
+      [PROBE],
+    );
+    expect(await containersOf('shop', 'web')).toEqual(['app']);
+  });
+
   test('another root comes beside the old one', async () => {
     const { api } = cluster;
     const entries = await selfSigned('plugged', new Date());
@@ -218,6 +275,7 @@ withPeers(peers, 'the webhooks of the chart at a real API server', () => {
       return bundles.every((bundle) => bundle === 'O=cluster.local,O=plugged') ? true : undefined;
     });
     await lead(replica);
+    await closed('mutating');
     await poll('an answer', () => containersOf('shop', 'web').catch(retried));
     await expect(apply(routes('bad', '('))).rejects.toThrow('denied the request');
     await api.kubectl('-n', 'shop', 'get', 'virtualservice', 'good');
@@ -227,6 +285,32 @@ withPeers(peers, 'the webhooks of the chart at a real API server', () => {
   const retried = (error: unknown): undefined => {
     if (!(error instanceof ApiError)) throw error;
   };
+
+  test('the notes of the chart have the command that brings an upgrade the definitions of a new chart', async () => {
+    const { api } = cluster;
+    const directory = await mkdtemp(join(tmpdir(), 'fairlead-chart-'));
+    const chart = join(directory, 'fairlead');
+    await cp(CHART, chart, { recursive: true });
+    const file = join(chart, 'crds/replicareports.yaml');
+    const text = await readFile(file, 'utf8');
+    const newer = text.replace(/^( +description: ).*$/m, '$1Newer than before.');
+    expect(newer).not.toBe(text);
+    await writeFile(file, newer);
+    const notes = await api.helm('get', 'notes', 'fairlead', '-n', NAMESPACE);
+    expect(notes).not.toContain('does not use');
+    const inherited = ['--dry-run=server', ...VALUES, '--set', 'global.network=n,global.proxy.image=p'];
+    const others = await api.helm('upgrade', 'fairlead', CHART, '-n', NAMESPACE, ...inherited);
+    expect(others).toContain('Of `global`, this chart does not use: network, proxy.');
+    const command = /^ *(helm show crds .*)$/m.exec(notes)?.[1]?.replace('<chart>', chart) ?? expect.fail(notes);
+    for (const tool of ['helm', 'kubectl'] as const) await symlink(pathOf(tool), join(directory, tool));
+    const PATH = `${directory}:${process.env['PATH']}`;
+    const env = { ...process.env, KUBECONFIG: api.kubeconfig, HOME: directory, PATH };
+    const { code, stderr } = await run('bash', ['-c', `set -o pipefail; ${command}`], { env });
+    expect([code, stderr]).toEqual([0, '']);
+    const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/replicareports.fairlead.dev';
+    expect(JSON.stringify(await api.call('GET', path))).toContain('Newer than before.');
+    await rm(directory, { recursive: true });
+  });
 
   describe("with the control plane's stolen token", () => {
     const policies = '/apis/admissionregistration.k8s.io/v1';
@@ -450,8 +534,10 @@ withPeers(peers, 'the webhooks of the chart at a real API server', () => {
     await expect(containersOf('shop', 'web')).rejects.toThrow('failed calling webhook');
     await expect(apply(routes('late', 'a'))).rejects.toThrow('failed calling webhook');
     await apply(routes('late', 'a', 'kube-system'));
-    await api.helm('upgrade', 'fairlead', CHART, '-n', NAMESPACE, '--set', 'validation.enabled=true');
-    expect(await policies()).toEqual(['Ignore']);
+    // The policy is what a replica writes; a configuration that is made anew asks about nothing before one does.
+    await api.kubectl('delete', 'validatingwebhookconfiguration', names.validating);
+    await api.helm('upgrade', 'fairlead', CHART, '-n', NAMESPACE, ...IMAGES, '--set', 'validation.enabled=true');
+    expect((await webhooksOf('validating')).map(({ rules }) => rules)).toEqual([undefined]);
     await poll('that it is ignored', () => apply(routes('late', 'a')).catch(() => undefined), { timeoutMs: 60_000 });
     await api.helm('uninstall', 'fairlead', '-n', NAMESPACE);
     await api.kubectl('-n', NAMESPACE, 'get', 'secret', 'istio-ca-secret', 'fairlead-ca');

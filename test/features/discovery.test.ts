@@ -52,6 +52,37 @@ test.each(sources)('from %s, a namespace is in the mesh while its labels are sel
   await program.sent(proxy, () => expect(proxy.clusters()).toEqual(all));
 });
 
+test.each(sources)(
+  'from %s, a revision has the mesh config that is called like it, else that of all',
+  async (_, create) => {
+    const source = await create();
+    const canary = (text: string): KubernetesObject => meshConfig(text, 'istio-canary');
+    await source.apply(...reviews, meshConfig('connectTimeout: 3s'), meshConfig('connectTimeout: 9s', 'istio-other'));
+    const program = await source.start({ revision: 'canary' });
+    const proxy = await program.connect(true);
+    const timeout = () => proxy.cluster(clusterOf()).connectTimeout?.seconds;
+    expect(timeout()).toBe('3');
+    const becomes = (seconds: string) => program.sent(proxy, () => expect(timeout()).toBe(seconds));
+    await source.apply(canary('connectTimeout: 5s'));
+    await becomes('5');
+    // Neither another version of the one that does not count matters, nor a mistake in the one that does.
+    await source.apply(meshConfig('connectTimeout: 4s'), canary('connectTimeout: ['));
+    await program.reported('ConfigMap/istio-system/istio-canary');
+    await program.settled();
+    expect(timeout()).toBe('5');
+    // Selectors are read elsewhere than the rest.
+    await source.apply(canary('discoverySelectors: [{ matchLabels: { mesh: "in" } }]'));
+    await program.sent(proxy, () => expect(proxy.clusters()).toEqual([]));
+    await source.delete(canary(''));
+    await program.sent(proxy, () => expect(proxy.clusters()).toEqual([clusterOf()]));
+    expect(timeout()).toBe('4');
+    await source.delete(meshConfig(''));
+    await program.reported('ConfigMap/istio-system/istio');
+    await program.settled();
+    expect(timeout()).toBe('4');
+  },
+);
+
 test('namespaces that are not selected get no roots, and what happens there changes nothing', async () => {
   const made = await secureCluster();
   const labelled = (name: string, mesh: string) => namespace(name, { labels: { mesh } }) as KubernetesObject;

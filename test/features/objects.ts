@@ -72,6 +72,6 @@ export function namespace(name: string, metadata: Fields) {
   return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, ...metadata } };
 }
 
-export function meshConfig(mesh: string) {
-  return object('v1', 'ConfigMap', 'istio', { data: { mesh } }, 'istio-system');
+export function meshConfig(mesh: string, name = 'istio') {
+  return object('v1', 'ConfigMap', name, { data: { mesh } }, 'istio-system');
 }

@@ -64,6 +64,7 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server', () => {
       log,
       signal,
       rootNamespace: 'istio-system',
+      meshConfigs: ['istio'],
       ...options,
     });
     operators.push(operator);

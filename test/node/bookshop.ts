@@ -9,6 +9,9 @@ export const [SYSTEM, SHOP] = ['istio-system', 'bookshop'];
 
 export const CHARTS = { fairlead: join(ROOT, 'charts/fairlead'), gateway: join(ROOT, 'charts/fairlead-gateway') };
 
+/** As the node has them, which no registry does. */
+export const IMAGES = ['--set', 'image.repository=fairlead,proxy.image.repository=fairlead-proxy'];
+
 /** Where `helm install` and `helm upgrade` wait for Pods. */
 export const WAIT = ['--wait', '--timeout=120s'];
 
@@ -23,7 +26,14 @@ export async function installFairlead(node: RunningNode, ...values: string[]): P
   );
   // Names that no DNS server has, such as covers.example.com.
   const names = ['--set-string', 'meshConfig.defaultConfig.proxyMetadata.ISTIO_META_DNS_CAPTURE=true'];
-  await node.helm('install', 'fairlead', CHARTS.fairlead, '-n', SYSTEM, ...names, ...values, ...WAIT);
+  await node.helm('install', 'fairlead', CHARTS.fairlead, '-n', SYSTEM, ...IMAGES, ...names, ...values, ...WAIT);
+  // From then on, no Pod starts without its proxy.
+  const injection = `mutatingwebhookconfiguration/fairlead-${SYSTEM}-injection`;
+  for (const [field, value] of [
+    ['rules[0].operations[0]', 'CREATE'],
+    ['failurePolicy', 'Fail'],
+  ])
+    await node.kubectl('wait', `--for=jsonpath={.webhooks[0].${field}}=${value}`, injection, '--timeout=120s');
 }
 
 /** The bookshop with sidecars, behind a gateway. @param files more of its objects, of examples/. */

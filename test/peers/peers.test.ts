@@ -116,7 +116,9 @@ withPeers(['helm'], 'helm', () => {
   });
 
   test('renders for a Kubernetes that the charts allow', async () => {
-    expect(await run(pathOf('helm'), ['template', 'fairlead', CHART])).toMatchObject({ code: 0, stderr: '' });
+    expect(
+      await run(pathOf('helm'), ['template', 'fairlead', CHART, '--set', 'global.hub=registry.example.com']),
+    ).toMatchObject({ code: 0, stderr: '' });
   });
 });
 

@@ -30,6 +30,47 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- .Values.revision | default "default" -}}
 {{- end -}}
 
+{{- define "fairlead.serviceAccount" -}}
+{{- .Values.serviceAccount.name | default (include "fairlead.name" .) -}}
+{{- end -}}
+
+{{/* Annotations of what outlives the release. Argo CD takes the first for its own deletion, and the second for pruning. */}}
+{{- define "fairlead.kept" -}}
+helm.sh/resource-policy: keep
+argocd.argoproj.io/sync-options: Prune=false
+{{- end -}}
+
+{{/* An image, of the values `image` under `path`; `name` is what it is called under global.hub. */}}
+{{- define "fairlead.image" -}}
+{{- $global := .root.Values.global | default dict }}
+{{- $repository := .image.repository }}
+{{- if not $repository }}
+{{- if not $global.hub }}
+{{- fail (printf "%s.repository is not set, nor is global.hub: say where the images are that `make image` has built" .path) }}
+{{- end }}
+{{- $repository = printf "%s/%s" (trimSuffix "/" $global.hub) .name }}
+{{- end }}
+{{- if .image.digest -}}
+{{ $repository }}@{{ .image.digest }}
+{{- else -}}
+{{ $repository }}:{{ .image.tag | default (toString ($global.tag | default .root.Chart.AppVersion)) }}
+{{- end }}
+{{- end -}}
+
+{{/* Secrets that pull images: those of the values, and those that global names. As JSON. */}}
+{{- define "fairlead.imagePullSecrets" -}}
+{{- $secrets := .secrets }}
+{{- range dig "imagePullSecrets" list (.root.Values.global | default dict) }}
+{{- $secrets = append $secrets (dict "name" .) }}
+{{- end }}
+{{- $secrets | uniq | toJson }}
+{{- end -}}
+
+{{/* The mesh config of this release. */}}
+{{- define "fairlead.meshConfig" -}}
+istio{{ with .Values.revision }}{{ if ne . "default" }}-{{ . }}{{ end }}{{ end }}
+{{- end -}}
+
 {{/* Those of the chart win. istioctl finds a control plane by its revision, which is `default` where it has none. */}}
 {{- define "fairlead.labels" -}}
 {{- $labels := include "fairlead.selectorLabels" . | fromYaml }}

@@ -9,6 +9,7 @@ import type { MeshNetworks } from '../../model/mesh-networks.ts';
 import { type NetworkGateways, chooseGateways, sortGateways, weightScale } from '../../model/network.ts';
 import { type GatewayPlaces, gatewaysOfService, mayBeGateway } from '../../reconcilers/core/network-gateway.ts';
 import { reconcileMeshNetworks } from '../../reconcilers/mesh-config/mesh-networks.ts';
+import { MESH_CONFIG } from '../../reconcilers/mesh-config/names.ts';
 import { type Inputs, ONE, optionsOf } from '../inputs.ts';
 import { wholeOf } from '../whole.ts';
 
@@ -94,7 +95,7 @@ function lengthsOf(ranges: readonly string[]): RangeLengths {
 
 function declareParsed(graph: Graph, inputs: Inputs): Collection<ParsedNetworks> {
   return graph.derive('meshNetworks', inputs.options, (_, options, read, emit: Emit<ParsedNetworks>) => {
-    const key = objectKey(options.clusterId, options.rootNamespace, 'istio');
+    const key = objectKey(options.clusterId, options.rootNamespace, MESH_CONFIG);
     // One that is deleted stays in force, as the mesh config in it does, which says so.
     const map = (read.get(inputs.objects.ConfigMap, key) as ConfigMap | undefined) ?? read.get(inputs.lastGood, key);
     const text = map?.data?.['meshNetworks'];

@@ -2,7 +2,8 @@ import type { ConfigMap } from '../../api/core.ts';
 import { objectKey, parseObjectKey, refOf, sourceOfKey } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
-import { meshConfigName, reconcileTrustDomain } from '../../reconcilers/mesh-config/trust-domain.ts';
+import { MESH_CONFIG } from '../../reconcilers/mesh-config/names.ts';
+import { reconcileTrustDomain } from '../../reconcilers/mesh-config/trust-domain.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
 import { type Settings, settingOf } from '../settings.ts';
 
@@ -27,9 +28,9 @@ export function declareTrustDomains(graph: Graph, inputs: Inputs, settings: Sett
     'trustDomains',
     inputs.objects.ConfigMap,
     (key, object, read, emit: Emit<ParsedTrustDomain>) => {
-      const { clusterId, rootNamespace, revision } = optionsOf(read, inputs);
+      const { clusterId, rootNamespace } = optionsOf(read, inputs);
       const { source, namespace, name } = parseObjectKey(key);
-      if (source === clusterId || namespace !== rootNamespace || name !== meshConfigName(revision)) return;
+      if (source === clusterId || namespace !== rootNamespace || name !== MESH_CONFIG) return;
       const map = object as ConfigMap;
       const newest = reconcileTrustDomain(map.data?.['mesh'], rootNamespace);
       const good = newest.trustDomain === undefined ? read.get(inputs.lastGood, key) : undefined;
@@ -48,10 +49,10 @@ export function declareTrustDomains(graph: Graph, inputs: Inputs, settings: Sett
   return {
     parsed,
     of(read, cluster) {
-      const { clusterId, rootNamespace, revision } = optionsOf(read, inputs);
+      const { clusterId, rootNamespace } = optionsOf(read, inputs);
       const own = settingOf(read, settings.visibility).trustDomain;
       if (cluster === clusterId) return own;
-      return read.get(parsed, objectKey(cluster, rootNamespace, meshConfigName(revision)))?.trustDomain ?? own;
+      return read.get(parsed, objectKey(cluster, rootNamespace, MESH_CONFIG))?.trustDomain ?? own;
     },
   };
 }

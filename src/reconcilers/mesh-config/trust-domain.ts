@@ -2,11 +2,6 @@ import { quote } from '../../api/quote.ts';
 import { Field, Findings } from '../field.ts';
 import { type MeshConfigProblem, configMap, readMeshText } from './mesh-config.ts';
 
-/** Of the ConfigMap in another cluster, as Istio's charts call it. */
-export function meshConfigName(revision: string | undefined): string {
-  return revision === undefined || revision === 'default' ? 'istio' : `istio-${revision}`;
-}
-
 /** What a SPIFFE ID may have there. */
 const valid = /^[A-Za-z0-9._-]{1,255}$/;
 

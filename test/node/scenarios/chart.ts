@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { version } from '../../../src/version.ts';
 import { NODE } from '../configuration.ts';
+import { IMAGES } from '../bookshop.ts';
 import type { RunningNode } from '../node.ts';
 
 const CHART = join(import.meta.dirname, '../../../charts/fairlead');
@@ -22,7 +23,16 @@ export function chart(started: () => RunningNode): void {
   });
 
   test('installs Pods that are ready, under the strictest Pod security', async () => {
-    await helm('install', 'fairlead', CHART, '--set', 'replicas=1,preStopSeconds=1', '--wait', '--timeout=120s');
+    await helm(
+      'install',
+      'fairlead',
+      CHART,
+      ...IMAGES,
+      '--set',
+      'replicas=1,preStopSeconds=1',
+      '--wait',
+      '--timeout=120s',
+    );
     expect(await ready()).toBe('1');
   });
 
