@@ -130,8 +130,7 @@ function* needsOfRoutes(spec: Json, namespace: string, domainSuffix: string): Ge
       yield* needsOf(route['mirror'], namespace, domainSuffix);
       for (const { destination } of objects(route['mirrors'])) yield* needsOf(destination, namespace, domainSuffix);
       const { delegate } = route;
-      if (isObject(delegate))
-        yield `routes ${textOf(delegate['namespace']) || namespace}/${textOf(delegate['name'])}`;
+      if (isObject(delegate)) yield `routes ${textOf(delegate['namespace']) || namespace}/${textOf(delegate['name'])}`;
     }
 }
 

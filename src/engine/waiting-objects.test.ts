@@ -1,6 +1,13 @@
 import { expect, test } from 'vitest';
 import { testEncoder } from '../../test/harness/mesh.ts';
-import { destinationRule, gateway, service, serviceEntry, sidecar, virtualService } from '../../test/features/objects.ts';
+import {
+  destinationRule,
+  gateway,
+  service,
+  serviceEntry,
+  sidecar,
+  virtualService,
+} from '../../test/features/objects.ts';
 import { type KindName, kinds } from '../api/kinds.ts';
 import { type KubernetesObject, objectKey } from '../api/object.ts';
 import { Graph, type Write } from '../cache/graph.ts';

@@ -147,7 +147,7 @@ export class WaitingObjects {
     for (const { id, next } of connected) this.#index.set(id, next);
     const together = new Set(connected);
     const obstacles = new Map<Change, string>();
-    for (let doubtful: Iterable<Change> = connected; ; ) {
+    for (let doubtful: Iterable<Change> = connected; ;) {
       const blocked: Change[] = [];
       for (const change of doubtful) {
         const obstacle = together.has(change) ? this.#obstacle(change) : undefined;

@@ -65,7 +65,7 @@ export function declareConditions(
             name,
             uid,
             generation,
-            conditions: conditionsOf(generation, found),
+            conditions: conditionsOf(generation, found, waits),
             ...(inForce && { inForce }),
             ...(waits !== undefined && { waits }),
           });
