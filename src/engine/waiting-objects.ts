@@ -9,10 +9,13 @@ import { type NamedObject, NameIndex } from './name-index.ts';
 import { type ObjectNames, describeName, hasNames, namesOf, subjectOf } from './object-names.ts';
 
 /**
- * How long a change waits for what belongs to it: longer than `kubectl apply` takes for some fifty objects on a busy
- * machine. Milliseconds.
+ * A change waits until nothing of its namespace has arrived for the first time, but no longer than the second: kubectl may
+ * take a fifth of a second for each object. Milliseconds.
  */
-export const WAIT_MS = 10_000;
+export const WAIT_MS = { quiet: 5_000, max: 30_000 } as const;
+
+/** How often it is looked who has waited long enough. Milliseconds. */
+const LOOK_MS = 500;
 
 /** Names of the changes of one namespace that wait: each change may look up those that it is connected with. */
 const MOST_WAITING_NAMES = 2_000;
@@ -51,7 +54,7 @@ interface Change extends Arrival {
   /** What it is about: changes about the same thing may wait for each other. */
   readonly subjects: ReadonlySet<string>;
   /** On the clock. */
-  readonly until: number;
+  readonly since: number;
   /** The graph knows of it. */
   isApplied: boolean;
   /** What the graph has been told that the object waits for. */
@@ -69,11 +72,12 @@ export class WaitingObjects {
   /** What is in force, or about to be committed. */
   readonly #index: NameIndex;
   #arrived: Arrival[] = [];
-  /** The longest-waiting first. */
   readonly #waiting = new Map<string, Change>();
   readonly #bySubject = new Map<string, Set<Change>>();
-  /** Names of those that wait, by namespace. */
+  /** Of those that wait, by namespace. */
   readonly #sizes = new Map<string, number>();
+  /** When something has last arrived, by namespace in which something waits. */
+  readonly #arrivedAt = new Map<string, number>();
   #cancel: (() => void) | undefined;
 
   constructor(options: WaitingObjectsOptions) {
@@ -107,13 +111,16 @@ export class WaitingObjects {
     const subjects = new Set<string>();
     for (const arrival of arrived) {
       const change = this.#changeOf(arrival);
+      const known = this.#waiting.get(change.id);
       for (const subject of change.subjects) subjects.add(subject);
-      this.#forget(this.#waiting.get(change.id));
+      this.#forget(known);
       if (arrival.isRemote || change.subjects.size === 0) this.#release(change);
       else {
         this.#remember(change);
         fresh.add(change);
       }
+      const isNews = !isSameGeneration(arrival.object, (known ?? change.before)?.object);
+      if (isNews && this.#sizes.has(change.namespace)) this.#arrivedAt.set(change.namespace, this.#options.clock.now());
     }
     this.#decide(subjects, fresh);
   }
@@ -132,7 +139,7 @@ export class WaitingObjects {
       namespace: parseObjectKey(arrival.key).namespace,
       ...{ next: namedObject(arrival), before, namesNow, namesBefore },
       subjects: new Set(names.map(subjectOf)),
-      until: known?.until ?? clock.now() + WAIT_MS,
+      since: known?.since ?? clock.now(),
       isApplied: false,
       told: known?.told,
     };
@@ -176,7 +183,7 @@ export class WaitingObjects {
       this.#release(change);
     }
     if (forced.size > 0) this.#decide(forced, new Set());
-    this.#schedule();
+    this.#look();
   }
 
   /** Why the change cannot come into force, if everything is as the index has it. */
@@ -222,7 +229,7 @@ export class WaitingObjects {
     if (change.told === obstacle) return;
     change.told = obstacle;
     const { clock, inputs, write } = this.#options;
-    const until = new Date(clock.date().getTime() + change.until - clock.now()).toISOString();
+    const until = new Date(clock.date().getTime() + change.since + WAIT_MS.max - clock.now()).toISOString();
     const instead = change.before?.object;
     const waits = `Waits ${obstacle}, but not beyond ${until.slice(0, 19)}Z.`;
     write(inputs.waiting.write(generationKey(kind, key), { waits, ...(instead && { instead }) }));
@@ -261,27 +268,40 @@ export class WaitingObjects {
 
   #resize(namespace: string, by: number): void {
     const size = (this.#sizes.get(namespace) ?? 0) + by;
-    if (size === 0) this.#sizes.delete(namespace);
-    else this.#sizes.set(namespace, size);
+    if (size > 0) this.#sizes.set(namespace, size);
+    else this.#sizes.delete(namespace);
   }
 
-  #schedule(): void {
-    this.#cancel?.();
-    this.#cancel = undefined;
+  #look(): void {
     const { clock, signal } = this.#options;
-    if (this.#waiting.size === 0 || signal.aborted) return;
-    let next = Infinity;
-    for (const { until } of this.#waiting.values()) next = Math.min(next, until);
-    this.#cancel = clock.after(Math.max(0, next - clock.now()), () => this.#expire());
+    if (this.#waiting.size === 0) {
+      this.#arrivedAt.clear();
+      this.#cancel?.();
+      this.#cancel = undefined;
+    } else if (this.#cancel === undefined && !signal.aborted)
+      this.#cancel = clock.after(LOOK_MS, () => {
+        this.#cancel = undefined;
+        this.#expire();
+      });
   }
 
   #expire(): void {
     const now = this.#options.clock.now();
-    const due = [...this.#waiting.values()].filter(({ until }) => until <= now);
+    const due = [...this.#waiting.values()].filter((change) => this.#until(change) <= now);
     const subjects = new Set(due.flatMap((change) => [...change.subjects]));
     for (const change of due) this.#release(change);
     this.#decide(subjects, new Set());
   }
+
+  #until({ since, namespace }: Change): number {
+    const arrivedAt = Math.max(since, this.#arrivedAt.get(namespace) ?? since);
+    return Math.min(since + WAIT_MS.max, arrivedAt + WAIT_MS.quiet);
+  }
+}
+
+function isSameGeneration(a: KubernetesObject | undefined, b: KubernetesObject | undefined): boolean {
+  const { uid, generation } = a?.metadata ?? {};
+  return generation !== undefined && uid === b?.metadata.uid && generation === b?.metadata.generation;
 }
 
 function idOf({ kind, key }: Arrival): string {

@@ -130,7 +130,7 @@ describe.each([
     ) as string;
     await programmed(versions('v2'), { status: 'Unknown', reason: 'Waiting', message });
     expect(proxy.routes('80')[REVIEWS]).toEqual([`/ -> ${clusterOf('reviews', 'v1')}`]);
-    program.clock.skip(WAIT_MS);
+    program.clock.skip(WAIT_MS.max);
     await proxy.until(() => expect(proxy.routes('80')[REVIEWS]).toEqual(['/ -> BlackHoleCluster']));
     await programmed(versions('v2'), acknowledged);
   });
