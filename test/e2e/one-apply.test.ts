@@ -44,7 +44,6 @@ withPeers(['envoy', 'etcd', 'kube-apiserver', 'kubectl', 'helm'], 'the objects o
     for (const pod of await cluster.pods()) replicas.push(await cluster.start(pod));
     await Promise.all(replicas.map((replica) => replica.ready()));
     await cluster.api.kubectl('create', 'namespace', 'shop');
-    await apply(0);
   });
   afterAll(async () => {
     stopping.abort();
@@ -91,6 +90,7 @@ withPeers(['envoy', 'etcd', 'kube-apiserver', 'kubectl', 'helm'], 'the objects o
   };
 
   test('are in force together, in any order, without a request that is lost', async () => {
+    await apply(0);
     for (const [side, replica] of replicas.entries()) envoys.push(await envoyOf(replica, side));
     await Promise.all(envoys.map((envoy) => envoy.ready()));
     const clients = SIDES.flatMap((address) =>
@@ -98,17 +98,14 @@ withPeers(['envoy', 'etcd', 'kube-apiserver', 'kubectl', 'helm'], 'the objects o
     );
     await Promise.all(clients.map((client) => client.until('200 /round-0')));
     for (let round = 1; round <= ROUNDS; round++) {
-      const t0 = performance.now();
       await apply(round);
-      const t1 = performance.now();
       await Promise.all(clients.map((client) => client.until(`200 /round-${round}`)));
-      console.log(round, Math.round(t1 - t0), Math.round(performance.now() - t1));
     }
     const answers = await Promise.all(clients.map((client) => client.stop()));
     const [first = [], ...others] = answers.map((each) => each.slice(each.indexOf('200 /round-0')));
     expect(first).toEqual(Array.from({ length: ROUNDS + 1 }, (_, round) => `200 /round-${round}`));
     for (const other of others) expect(other).toEqual(first);
-  }, 120_000);
+  }, 240_000);
 });
 
 const hostOf = (shop: string): string => `${shop}.example`;
