@@ -18,7 +18,7 @@ export const WAIT_MS = { quiet: 5_000, max: 30_000 } as const;
 const LOOK_MS = 500;
 
 /** Names of the changes of one namespace that wait: each change may look up those that it is connected with. */
-const MOST_WAITING_NAMES = 2_000;
+const MOST_WAITING_NAMES = 1_000;
 
 export interface WaitingObjectsOptions {
   readonly domainSuffix: string;
@@ -167,7 +167,8 @@ export class WaitingObjects {
         together.delete(change);
         this.#index.set(change.id, change.before);
       }
-      doubtful = new Set(blocked.flatMap(({ subjects }) => [...subjects].flatMap((each) => this.#about(each))));
+      const disputed = new Set(blocked.flatMap((change) => [...change.subjects]));
+      doubtful = new Set([...disputed].flatMap((subject) => this.#about(subject)));
     }
     const forced = new Set<string>();
     for (const change of connected) {
