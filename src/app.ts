@@ -133,6 +133,7 @@ export async function startServing(
       ...(secure && { secure: secure.port }),
       questions: debugging.questions,
       batch: config.batch,
+      arrivesPiecemeal: config.source.kind === 'kubernetes',
       limits: { maxStreams: config.streams.most, maxAgeMs: config.streams.maxAge },
       log,
       refused: ({ stream: _, ...refusal }) => log.warn('Proxy rejected resources', refusal),

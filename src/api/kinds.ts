@@ -168,3 +168,11 @@ export const configKinds: readonly Kind<KindName>[] = kinds.filter(
   ({ name, custom, multicluster }) =>
     name === 'Service' || name === 'ConfigMap' || multicluster === true || (custom && name !== 'WorkloadEntry'),
 );
+
+/**
+ * Those that say nothing about what belongs to them: EndpointSlices follow a Service, and a policy may demand what
+ * another one makes possible. The others name it.
+ */
+export const kindsWithCompanions: readonly Kind<KindName>[] = configKinds.filter(
+  ({ custom, failsClosed }) => !custom || failsClosed === true,
+);

@@ -208,7 +208,7 @@ export const settings = {
   },
   batch: {
     placeholder: 'ms/ms',
-    help: 'how long a change of config waits for others / longest wait of any change',
+    help: 'how long a change of config that follows another one, or of a Service or a policy, waits for more / longest wait of any change',
     fallback: '50ms/250ms',
     parse: batch,
   },

@@ -11,6 +11,7 @@ class Lab {
   readonly graph = new Graph();
   readonly input = this.graph.input<number>('numbers');
   readonly config = this.graph.input<number>('config');
+  readonly named = this.graph.input<number>('named');
   readonly clock: FakeClock;
   readonly committer: Committer;
   readonly stop = new AbortController();
@@ -24,7 +25,8 @@ class Lab {
     this.committer = new Committer(this.graph, {
       quiet: QUIET,
       max: MAX,
-      isConfig: (input) => input === this.config,
+      isConfig: (input) => input === this.config || input === this.named,
+      hasCompanions: (input) => input === this.config,
       slice: SLICE,
       clock,
       broken: (error) => this.broken.push(error),
@@ -48,6 +50,11 @@ class Lab {
 
   configure(key: string): void {
     this.committer.write(this.config.write(key, 1));
+  }
+
+  /** Changes config that names what belongs to it. */
+  name(key: string): void {
+    this.committer.write(this.named.write(key, 1));
   }
 }
 
@@ -106,6 +113,31 @@ test('in a steady stream there is a commit in each quiet time', async () => {
     await lab.clock.advance(1);
   }
   expect(lab.published.map(({ at }) => at)).toEqual([0, 10, 20, 30, 40, 50, 60]);
+});
+
+test('a single change of config without companions is committed at once', async () => {
+  const lab = Lab.open();
+  lab.name('a');
+  await lab.clock.advance(MAX);
+  lab.name('b');
+  await lab.clock.advance(0);
+  expect(lab.published).toEqual([
+    { at: 0, keys: ['a'] },
+    { at: MAX, keys: ['b'] },
+  ]);
+});
+
+test('those that follow it are committed together once no other has followed for a while', async () => {
+  const lab = Lab.open();
+  for (const key of ['a', 'b', 'c']) {
+    lab.name(key);
+    await lab.clock.advance(QUIET - 1);
+  }
+  await lab.clock.advance(1);
+  expect(lab.published).toEqual([
+    { at: 0, keys: ['a'] },
+    { at: 3 * QUIET - 2, keys: ['b', 'c'] },
+  ]);
 });
 
 test('changes of config are committed together once no other has followed for a while', async () => {

@@ -8,6 +8,8 @@ export interface CommitterOptions {
   readonly max: number;
   /** Whether changes of this input are made by people, who change several objects together. */
   readonly isConfig: (input: Input<unknown>) => boolean;
+  /** Whether what belongs to such a change follows, and nothing shows what. */
+  readonly hasCompanions: (input: Input<unknown>) => boolean;
   /** A commit yields after this long, or {@link LONG_SLICES} times as long if it is a long one. Milliseconds. */
   readonly slice: number;
   readonly clock: Pick<Clock, 'now' | 'after'>;
@@ -44,9 +46,9 @@ export interface CommitterStats {
 
 /**
  * The only way into the graph. Changes are collected by key (the newest wins) and committed in batches, in the order in
- * which they came. A change of config waits until none has followed for `quiet` milliseconds, or the first has waited for
- * `max`; other changes wait with it. Without one, a batch is committed as soon as the last commit is `quiet`
- * milliseconds ago. Long commits are cut into slices.
+ * which they came. A change of config that has companions, or that follows another one within `max` milliseconds, waits
+ * until none has followed for `quiet` milliseconds, or the first has waited for `max`; other changes wait with it. Without
+ * one, a batch is committed as soon as the last commit is `quiet` milliseconds ago. Long commits are cut into slices.
  */
 export class Committer {
   private readonly graph: Graph;
@@ -55,8 +57,10 @@ export class Committer {
   private pending = new Map<Input<unknown>, Map<string, unknown>>();
   private count = 0;
   private firstAt = 0;
-  /** When the last of the pending changes of config arrived. */
+  /** When the last of the pending changes of config that wait for others arrived. */
   private configAt: number | undefined;
+  /** When any change of config arrived. */
+  private lastConfigAt = Number.NEGATIVE_INFINITY;
   private since = 0;
   private lastCommitAt = Number.NEGATIVE_INFINITY;
   private cancelTimer: (() => void) | undefined;
@@ -113,7 +117,10 @@ export class Committer {
     if (values === undefined) this.pending.set(input, (values = new Map<string, unknown>()));
     const now = this.options.clock.now();
     if (this.count === 0) this.firstAt = now;
-    if (this.options.isConfig(input)) this.configAt = now;
+    if (this.options.isConfig(input)) {
+      if (now < this.lastConfigAt + this.options.max || this.options.hasCompanions(input)) this.configAt = now;
+      this.lastConfigAt = now;
+    }
     if (!values.has(key)) this.count++;
     values.set(key, value);
     this.schedule();

@@ -4,7 +4,7 @@ import { type AdsServer, startAdsServer } from '../ads/transport/server.ts';
 import type { AdsServerOptions, AdsLog, ListenAddress, SecureOptions } from '../ads/transport/server-options.ts';
 import type { TenantOf } from '../ads/tenant.ts';
 import type { Questions, Refusal } from '../ads/types.ts';
-import { configKinds } from '../api/kinds.ts';
+import { configKinds, kindsWithCompanions } from '../api/kinds.ts';
 import type { ObjectSink } from '../api/source.ts';
 import { Graph, type Input } from '../cache/graph.ts';
 import { Askers } from './askers.ts';
@@ -28,6 +28,7 @@ import { ObjectWriter } from './object-writer.ts';
 import { Generations } from './generations.ts';
 import { ProgressOfObjects } from './progress.ts';
 import { PeerHistory } from './peer-history.ts';
+import { WaitingObjects } from './waiting-objects.ts';
 
 /** Replaces the defaults: shorter in tests. */
 export type AdsTimes = Pick<AdsServerOptions, 'times' | 'tickMs' | 'unguarded'>;
@@ -43,6 +44,8 @@ export interface EngineOptions {
   readonly secure?: SecureOptions;
   readonly questions?: Questions;
   readonly batch: { readonly quiet: number; readonly max: number };
+  /** Objects arrive one by one: a change waits for those that belong to it. */
+  readonly arrivesPiecemeal?: boolean;
   readonly log: AdsLog;
   readonly refused: (refusal: Refusal) => void;
   readonly limits?: Partial<AdsLimits>;
@@ -103,10 +106,13 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const encoder = new Encoder(options.protos, options.amend && { amend: options.amend });
   const mesh = buildMesh(graph, encoder);
   const { inputs } = mesh;
-  const config = new Set<Input<unknown>>(configKinds.map(({ name }) => inputs.objects[name]));
+  const [config, companions] = [configKinds, kindsWithCompanions].map(
+    (of) => new Set<Input<unknown>>(of.map(({ name }) => inputs.objects[name])),
+  ) as [Set<Input<unknown>>, Set<Input<unknown>>];
   const committer = new Committer(graph, {
     ...options.batch,
     isConfig: (input) => config.has(input),
+    hasCompanions: (input) => companions.has(input),
     slice: 10,
     clock,
     broken:
@@ -241,6 +247,16 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       options.log.warn('Internal error contained: please report it', { collection, key, err: error }),
   );
   committer.write(inputs.options.write(ONE, options.mesh));
+  const waiting = options.arrivesPiecemeal
+    ? new WaitingObjects({
+        ...options.mesh,
+        inputs,
+        write: (write) => committer.write(write),
+        isServing: () => ready,
+        clock,
+        signal: options.signal,
+      })
+    : undefined;
   const writer = new ObjectWriter({
     source: options.mesh.clusterId,
     revision: options.revision,
@@ -249,6 +265,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     peers,
     generations,
     endpoints,
+    waiting,
     write: (write) => committer.write(write),
   });
   const writerOf = (id: string): ObjectSink =>
@@ -260,6 +277,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       // Credentials and configuration are those of the own cluster.
       ...{ credentials: { found: nothing }, peers: { changed: nothing }, generations: { changed: nothing } },
       endpoints: { changed: nothing, listed: (_, deliver) => deliver(), caughtUp: nothing },
+      waiting,
       write: (write) => committer.write(write),
     });
   return {

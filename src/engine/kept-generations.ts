@@ -46,10 +46,11 @@ export interface Decided {
   readonly rejected: RejectedGeneration | undefined;
 }
 
-/** Undefined: nothing is to be kept. `undecided`: whether its newest generation can be in force is being tried. */
+/** Undefined: nothing is to be kept. `undecided`: it is soon to be seen whether its newest generation can be in force. */
 export function keptGenerations({ verdict, former, rejected }: Decided): KeptGenerations | 'undecided' | undefined {
   if (verdict === undefined) return undefined;
-  const { kind, name, uid, generation, inForce } = verdict;
+  const { kind, name, uid, generation, inForce, waits } = verdict;
+  if (waits !== undefined) return 'undecided';
   const rejections = rejected?.uid === uid ? rejected.generations : [];
   const ofNewest = rejections.find((each) => each.generation === generation);
   if (ofNewest?.isSuspect === true) return 'undecided';

@@ -91,8 +91,8 @@ export class ObjectStatuses {
     if (progress.state === 'underway' && waited < PATIENCE_MS && accepted.status === 'True')
       return PATIENCE_MS - waited;
     const missing = this.#missingMs();
-    const { inForce } = verdict;
-    const context = { accepted, inForce, since: this.#timeOf(tracked.since), isComplete: missing === 0 };
+    const { inForce, waits } = verdict;
+    const context = { accepted, inForce, waits, since: this.#timeOf(tracked.since), isComplete: missing === 0 };
     const programmed = programmedCondition(generation, progress, context);
     set(key, { ...verdict, conditions: [...verdict.conditions, programmed] });
     if (isSilent && age < SILENT_MS) return SILENT_MS - age;

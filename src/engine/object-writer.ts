@@ -13,6 +13,7 @@ import type { EndpointHistory } from './endpoint-history.ts';
 import type { Generations } from './generations.ts';
 import type { PeerHistory } from './peer-history.ts';
 import { MESH_CONFIG, meshConfigNames } from '../reconcilers/mesh-config/names.ts';
+import type { WaitingObjects } from './waiting-objects.ts';
 import { isValidMeshConfig } from '../reconcilers/mesh-config/mesh-config.ts';
 import { areValidMeshNetworks } from '../reconcilers/mesh-config/mesh-networks.ts';
 
@@ -27,6 +28,8 @@ export interface ObjectWriterOptions {
   readonly peers: Pick<PeerHistory, 'changed'>;
   readonly generations: Pick<Generations, 'changed'>;
   readonly endpoints: Pick<EndpointHistory, 'changed' | 'listed' | 'caughtUp'>;
+  /** Absent: nothing waits. */
+  readonly waiting?: Pick<WaitingObjects, 'changed' | 'settle'> | undefined;
   readonly write: (write: Write) => void;
 }
 
@@ -51,14 +54,17 @@ export class ObjectWriter implements ObjectSink {
       for (const object of objects) gone.delete(this.put(kind, object, 'list'));
       for (const key of gone) this.remove(kind, key);
     });
+    this.options.waiting?.settle();
   }
 
   upsert(kind: SourceKindName, object: KubernetesObject): void {
     this.put(kind, object, 'event');
+    this.options.waiting?.settle();
   }
 
   delete(kind: SourceKindName, namespace: string, name: string): void {
     this.remove(kind, this.keyOf(kind, namespace, name));
+    this.options.waiting?.settle();
   }
 
   /** The server's copy of an object has changed, even if only in fields that nothing follows from. */
@@ -90,16 +96,23 @@ export class ObjectWriter implements ObjectSink {
     }
     this.present(kind, key, from);
     const content = relevant(kind, object);
-    if (kind === 'PeerAuthentication') this.options.peers.changed(key, content);
-    if (isCustom(kind)) this.options.generations.changed(kind, key, content);
-    if (isCustom(kind)) this.touched(kind, object);
-    this.options.endpoints.changed(kind, key, content);
-    this.options.write(this.options.inputs.objects[kind].write(key, content));
-    if (kind === 'ConfigMap') {
+    this.change(kind, key, content, () => {
+      if (kind === 'PeerAuthentication') this.options.peers.changed(key, content);
+      if (isCustom(kind)) this.options.generations.changed(kind, key, content);
+      if (isCustom(kind)) this.touched(kind, object);
+      this.options.endpoints.changed(kind, key, content);
+      this.options.write(this.options.inputs.objects[kind].write(key, content));
+      if (kind !== 'ConfigMap') return;
       this.keepGood(key, object as ConfigMap);
       this.options.credentials.found(credentialKey({ kind, namespace, name }), entriesOfConfigMap(object as ConfigMap));
-    }
+    });
     return key;
+  }
+
+  private change(kind: KindName, key: string, object: KubernetesObject | undefined, apply: () => void): void {
+    const { waiting, isRemote = false } = this.options;
+    if (waiting === undefined) apply();
+    else waiting.changed({ kind, key, object, isRemote, apply });
   }
 
   /**
@@ -118,10 +131,12 @@ export class ObjectWriter implements ObjectSink {
     if (kind === 'Secret' || kind === 'ConfigMap')
       this.options.credentials.found(credentialKey({ kind, namespace, name }), undefined);
     if (kind === 'Secret') return;
-    if (kind === 'PeerAuthentication') this.options.peers.changed(key, undefined);
-    if (isCustom(kind)) this.options.generations.changed(kind, key, undefined);
-    this.options.endpoints.changed(kind, key, undefined);
-    this.options.write(this.options.inputs.objects[kind].write(key, undefined));
+    this.change(kind, key, undefined, () => {
+      if (kind === 'PeerAuthentication') this.options.peers.changed(key, undefined);
+      if (isCustom(kind)) this.options.generations.changed(kind, key, undefined);
+      this.options.endpoints.changed(kind, key, undefined);
+      this.options.write(this.options.inputs.objects[kind].write(key, undefined));
+    });
     // That of this mesh stays in force when it is deleted.
     const stays = this.options.isRemote !== true && this.isMeshConfig(kind, namespace, name);
     if (kind === 'ConfigMap' && !stays) this.options.write(this.options.inputs.lastGood.write(key, undefined));

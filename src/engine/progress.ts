@@ -92,7 +92,8 @@ export class ProgressOfObjects {
       ...customKinds.map((name) => [inputs.objects[name] as Input<unknown>, name] as const),
       ...this.#former.map((input) => [input, 'PeerAuthentication'] as const),
     ]);
-    this.#ofGenerations = [inputs.formerGenerations, inputs.rejectedGenerations] as readonly Input<unknown>[];
+    const { formerGenerations, rejectedGenerations, waiting } = inputs;
+    this.#ofGenerations = [formerGenerations, rejectedGenerations, waiting] as readonly Input<unknown>[];
   }
 
   /** Called with the key of every object whose progress may have changed. */
@@ -308,6 +309,7 @@ export class ProgressOfObjects {
 
   #progressOf(key: string, { object, since, acknowledged }: Entry): Progress {
     if (acknowledged !== undefined) return { state: 'acknowledged', ...acknowledged };
+    if (this.#options.inputs.waiting.get(key) !== undefined) return { state: 'underway', proxies: 0, waiting: [] };
     const rejected = this.#rejectedOf(key, object);
     if (rejected !== undefined)
       return rejected.isSuspect === true

@@ -76,6 +76,8 @@ export interface Inputs {
   readonly formerGenerations: Input<FormerGenerations>;
   /** Generations that proxies reject; by `generationKey`. */
   readonly rejectedGenerations: Input<RejectedGeneration>;
+  /** Objects whose newest generation waits for others; by `generationKey`. */
+  readonly waiting: Input<WaitingObject>;
   /** Our own bugs, with the objects affected; by what failed. */
   readonly failures: Input<{ readonly problems: readonly Problem[] }>;
   /** Clusters besides the own one whose objects are sources, too; by id. */
@@ -126,6 +128,14 @@ export interface RejectedGeneration {
   }[];
 }
 
+/** What is known of an object whose newest generation is not to be in force yet. */
+export interface WaitingObject {
+  /** The one that is; absent: nothing of it. */
+  readonly instead?: KubernetesObject;
+  /** For what it waits, and for how long: a sentence. */
+  readonly waits: string;
+}
+
 /** What an object was; without one, it did not exist. */
 export interface FormerObject {
   readonly object?: KubernetesObject;
@@ -150,6 +160,7 @@ export function declareInputs(graph: Graph): Inputs {
     versions: graph.input('versions'),
     formerGenerations: graph.input('formerGenerations'),
     rejectedGenerations: graph.input('rejectedGenerations'),
+    waiting: graph.input('waiting'),
     failures: graph.input('failures'),
     remoteClusters: graph.input('remoteClusters'),
     proxies: graph.input('proxies'),

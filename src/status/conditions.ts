@@ -25,8 +25,14 @@ const REMARKS: readonly ProblemReason[] = ['UnsupportedField', 'Ineffective', 'T
 /**
  * What the owner of an object is told. `Accepted`: it is valid and lost no conflict; `ResolvedRefs`: everything that it
  * names exists. Remarks leave it accepted, and are named there.
+ * @param waits if it is not in force because it waits for other objects: a sentence about that. References are resolved
+ * only for what is in force.
  */
-export function conditionsOf(generation: number, problems: readonly Problem[]): readonly Condition[] {
+export function conditionsOf(
+  generation: number,
+  problems: readonly Problem[],
+  waits?: string | undefined,
+): readonly Condition[] {
   const of = (reason: ProblemReason) => problems.filter((problem) => problem.reason === reason);
   const notAccepted = NOT_ACCEPTED.find((reason) => of(reason).length > 0);
   const remark = REMARKS.find((reason) => of(reason).length > 0);
@@ -43,9 +49,11 @@ export function conditionsOf(generation: number, problems: readonly Problem[]): 
     { type: 'Accepted', ...accepted, observedGeneration: generation },
     {
       type: 'ResolvedRefs',
-      ...(missing.length === 0
-        ? { status: 'True' as const, reason: 'ResolvedRefs', message: 'All references resolve.' }
-        : { status: 'False' as const, reason: 'RefNotFound', message: print(missing) }),
+      ...(waits !== undefined
+        ? { status: 'Unknown' as const, reason: 'Waiting', message: waits }
+        : missing.length === 0
+          ? { status: 'True' as const, reason: 'ResolvedRefs', message: 'All references resolve.' }
+          : { status: 'False' as const, reason: 'RefNotFound', message: print(missing) }),
       observedGeneration: generation,
     },
   ];

@@ -37,6 +37,8 @@ export interface ProgrammedContext {
   readonly accepted: Condition;
   /** If it is not this generation. */
   readonly inForce: { readonly generation: number } | 'nothing' | undefined;
+  /** If it waits for other objects: a sentence about that. */
+  readonly waits?: string | undefined;
   /** When the generation was published: RFC 3339. */
   readonly since: string;
   /** Proxies have had time to come back since this replica began to serve. */
@@ -50,11 +52,13 @@ const NAMED = 5;
 export function programmedCondition(
   generation: number,
   progress: Progress,
-  { accepted, inForce, since, isComplete }: ProgrammedContext,
+  { accepted, inForce, waits, since, isComplete }: ProgrammedContext,
 ): Condition {
   const common = { type: 'Programmed' as const, observedGeneration: generation };
   if (accepted.status === 'False' && accepted.reason !== 'Conflicted')
     return { ...common, status: 'False', reason: accepted.reason, message: `See Accepted. ${effective(inForce)}` };
+  if (waits !== undefined)
+    return { ...common, status: 'Unknown', reason: 'Waiting', message: `${waits} ${effective(inForce)}` };
   switch (progress.state) {
     case 'acknowledged':
       return {

@@ -1,74 +1,151 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { OpenSsl } from '../../src/identity/testing/openssl.ts';
+import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
+import type { OnEnd } from '../../src/testing/on-end.ts';
+import { NAMESPACE } from '../chart/chart.ts';
+import { secureCall, signCertificate } from '../harness/secure-call.ts';
 import { startEnvoy, type RunningEnvoy } from '../peers/envoy.ts';
 import { freePorts, poll } from '../peers/process.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
 import { install, type Installed, type Replica } from './installed.ts';
-import { object, reviews, routes, rule } from './shop.ts';
-import { ask, startBackend, startSteadyClient, type Backend } from './traffic.ts';
+import { object } from './shop.ts';
+import { startBackend, startSteadyClient, type Backend } from './traffic.ts';
 
-/** What kubectl takes from one object to the next is less than this on any machine. */
-const BATCH = '1000ms/10000ms';
-const ROUNDS = 3;
+const ROUNDS = 20;
+const SHOPS = Array.from({ length: 10 }, (_, i) => `shop-${i}`);
+/** After each request of a client: there is one for each shop on either side. Milliseconds. */
+const PAUSE_MS = 25;
+const SERVER = `fairlead.${NAMESPACE}.svc`;
+
+/** The address on which each Envoy listens, and the replica's Pod by its place. */
+const SIDES = ['127.0.0.1', '127.0.0.2'] as const;
 
 withPeers(['envoy', 'etcd', 'kube-apiserver', 'kubectl', 'helm'], 'the objects of one kubectl apply', () => {
   const stopping = new AbortController();
+  const endings: (() => unknown)[] = [];
+  const onEnd: OnEnd = (fn) => void endings.push(fn);
+  const envoys: RunningEnvoy[] = [];
+  const replicas: Replica[] = [];
   let cluster: Installed;
-  let replica: Replica;
   let backend: Backend;
-  let envoy: RunningEnvoy;
+  let directory: string;
   let port = 0;
-  printLogOnFailure(() => replica?.process);
+  printLogOnFailure(() => ({
+    log: () => [...replicas.map(({ process }) => process), ...envoys].map((each) => each.log()).join('\n---\n'),
+  }));
 
   beforeAll(async () => {
-    backend = await startBackend('v1');
+    backend = await startBackend(({ url = '' }) => url);
     [port = 0] = await freePorts(1);
-    // Envoy dials a replica here, which would need a certificate.
-    cluster = await install({ values: ['--set', `plaintext.enabled=true,replicas=1,batch=${BATCH}`] });
-    const [pod = ''] = await cluster.pods();
-    replica = await cluster.start(pod);
-    await replica.ready();
+    directory = await temporaryDirectory(onEnd);
+    cluster = await install();
+    for (const pod of await cluster.pods()) replicas.push(await cluster.start(pod));
+    await Promise.all(replicas.map((replica) => replica.ready()));
     await cluster.api.kubectl('create', 'namespace', 'shop');
   });
   afterAll(async () => {
     stopping.abort();
-    await envoy?.stop();
+    await Promise.all(envoys.map((envoy) => envoy.stop()));
     await cluster?.stop();
     backend?.close();
+    for (const end of endings) await end();
   });
 
-  const apply = (...objects: readonly object[]): Promise<string> =>
-    cluster.api.apply(objects.map((each) => JSON.stringify(each)).join('\n---\n'));
-
-  test('are in force together: a route may come before the subset that it names', async () => {
-    await apply(
-      object('Sidecar', 'default', { egress: [{ hosts: ['./*'] }] }),
-      object('ServiceEntry', 'reviews', {
-        hosts: [reviews],
-        location: 'MESH_INTERNAL',
-        resolution: 'STATIC',
-        ports: [{ number: port, name: 'http', protocol: 'HTTP' }],
-        endpoints: [{ address: '127.0.0.1', ports: { http: backend.port }, labels: { version: 'v1' } }],
-      }),
-      rule({ 'round-0': 'v1' }),
-      routes('round-0'),
-    );
-    envoy = await startEnvoy({
-      adsPort: replica.adsPort,
-      delta: true,
+  /** With a certificate of this mesh, over the port that the chart ships. */
+  const envoyOf = async ({ securePort }: Replica, side: number): Promise<RunningEnvoy> => {
+    const roots = await poll('the roots in the namespace', async () => {
+      const path = '/api/v1/namespaces/shop/configmaps/istio-ca-root-cert';
+      const map = (await cluster.api.call('GET', path).catch(() => ({}))) as { readonly data?: Record<string, string> };
+      return map.data?.['root-cert.pem'];
+    });
+    const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { audiences: ['istio-ca'] } };
+    const { status } = await cluster.api.call('POST', '/api/v1/namespaces/shop/serviceaccounts/default/token', request);
+    const { token } = status as { readonly token: string };
+    const openssl = new OpenSsl(onEnd);
+    const csr = openssl.request('ec -pkeyopt ec_paramgen_curve:P-256');
+    const chain = await signCertificate(securePort, secureCall(roots, { token }, SERVER), csr);
+    return startEnvoy({
+      adsPort: securePort,
+      delta: side === 0,
+      tls: { certificate: chain[0]!, key: openssl.read('request.key'), roots, name: SERVER },
       node: {
-        id: 'sidecar~10.244.1.1~client.shop~shop.svc.cluster.local',
-        metadata: { NAMESPACE: 'shop', INTERCEPTION_MODE: 'NONE' },
+        id: `sidecar~10.244.1.${side + 1}~client-${side}.shop~shop.svc.cluster.local`,
+        metadata: { NAMESPACE: 'shop', INTERCEPTION_MODE: 'NONE', LABELS: { side: `${side}` } },
       },
     });
-    await envoy.ready();
-    await poll('the first answer', async () => ((await ask(port, reviews)) === '200 v1' ? true : undefined));
-    const steady = startSteadyClient(port, reviews, stopping.signal);
+  };
+
+  /** In every second round in the opposite order. */
+  const apply = async (round: number): Promise<void> => {
+    const objects = SHOPS.flatMap((shop) => objectsOf(shop, round, port, backend.port));
+    const text = [...sidecars(port), ...objects].map((each) => JSON.stringify(each));
+    const names = text.map((_, i) => `${i}.json`);
+    for (const [i, each] of text.entries()) await writeFile(join(directory, names[i]!), each);
+    const resources = round % 2 === 0 ? names : names.reverse();
+    const kustomization = { resources, sortOptions: { order: 'fifo' } };
+    await writeFile(join(directory, 'kustomization.yaml'), JSON.stringify(kustomization));
+    await cluster.api.kubectl('apply', '-k', directory);
+  };
+
+  test('are in force together, in any order, without a request that is lost', async () => {
+    await apply(0);
+    for (const [side, replica] of replicas.entries()) envoys.push(await envoyOf(replica, side));
+    await Promise.all(envoys.map((envoy) => envoy.ready()));
+    const clients = SIDES.flatMap((address) =>
+      SHOPS.map((shop) => startSteadyClient(port, hostOf(shop), stopping.signal, address, PAUSE_MS)),
+    );
+    await Promise.all(clients.map((client) => client.until('200 /round-0')));
     for (let round = 1; round <= ROUNDS; round++) {
-      const changed = [routes(`round-${round}`), rule({ [`round-${round}`]: 'v1' })];
-      await apply(...(round % 2 === 0 ? changed : changed.reverse()));
-      const wait = ['wait', '--for=condition=Programmed', 'virtualservice/reviews', '--timeout=30s'];
-      await cluster.api.kubectl('-n', 'shop', ...wait);
+      await apply(round);
+      await Promise.all(clients.map((client) => client.until(`200 /round-${round}`)));
     }
-    expect(await steady.stop()).toEqual(['200 v1']);
-  }, 90_000);
+    const answers = await Promise.all(clients.map((client) => client.stop()));
+    const [first = [], ...others] = answers.map((each) => each.slice(each.indexOf('200 /round-0')));
+    expect(first).toEqual(Array.from({ length: ROUNDS + 1 }, (_, round) => `200 /round-${round}`));
+    for (const other of others) expect(other).toEqual(first);
+  }, 240_000);
 });
+
+const hostOf = (shop: string): string => `${shop}.example`;
+
+/**
+ * Requests to a shop are delegated to another object, and that sends them to a subset of a host of the round: of the
+ * former round, nothing is left.
+ */
+function objectsOf(shop: string, round: number, port: number, backend: number): object[] {
+  const [name, host, target] = [`${shop}-target`, hostOf(shop), `${shop}.round-${round}.example`];
+  const entry = {
+    location: 'MESH_INTERNAL',
+    resolution: 'STATIC',
+    ports: [{ number: port, name: 'http', protocol: 'HTTP' }],
+    endpoints: [{ address: '127.0.0.1', ports: { http: backend }, labels: { version: 'v1' } }],
+  };
+  const destination = { host: target, subset: `round-${round}` };
+  return [
+    object('ServiceEntry', shop, { ...entry, hosts: [host] }),
+    object('ServiceEntry', name, { ...entry, hosts: [target] }),
+    object('DestinationRule', name, {
+      host: target,
+      subsets: [{ name: `round-${round}`, labels: { version: 'v1' } }],
+    }),
+    object('VirtualService', shop, {
+      hosts: [host],
+      http: [{ delegate: { name }, headers: { request: { set: { round: `${round}` } } } }],
+    }),
+    object('VirtualService', name, {
+      http: [{ rewrite: { uri: `/round-${round}` }, route: [{ destination }] }],
+    }),
+  ];
+}
+
+/** Each Envoy listens on an address of its own. */
+function sidecars(port: number): object[] {
+  return SIDES.map((bind, side) =>
+    object('Sidecar', `side-${side}`, {
+      workloadSelector: { labels: { side: `${side}` } },
+      egress: [{ port: { number: port, protocol: 'HTTP', name: 'http' }, bind, captureMode: 'NONE', hosts: ['./*'] }],
+    }),
+  );
+}

@@ -2,15 +2,16 @@ import { Agent, createServer, request, type IncomingMessage, type Server } from 
 import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** An HTTP service that answers with its name. */
+/** An HTTP service that answers with its name, or with what it finds in the request. */
 export interface Backend {
   readonly port: number;
   close(): void;
 }
 
-export async function startBackend(name: string): Promise<Backend> {
+export async function startBackend(answer: string | ((request: IncomingMessage) => string)): Promise<Backend> {
+  const answerTo = typeof answer === 'string' ? () => answer : answer;
   // Connections stay: one that closes while it is idle may meet a request.
-  const server = createServer({ keepAliveTimeout: 0 }, (_, response) => response.end(name));
+  const server = createServer({ keepAliveTimeout: 0 }, (request, response) => response.end(answerTo(request)));
   return {
     port: await listen(server),
     close() {
@@ -28,7 +29,7 @@ export function ask(port: number, host: string): Promise<Answer> {
   return send(port, host, new Agent());
 }
 
-/** A client that sends one request after the other, all the time. */
+/** A client that sends one request after the other, all the time, with a short pause after each. */
 export interface SteadyClient {
   /** Settles with the first answer from now on that is this one. */
   until(answer: Answer): Promise<void>;
@@ -38,7 +39,13 @@ export interface SteadyClient {
   stop(): Promise<Answer[]>;
 }
 
-export function startSteadyClient(port: number, host: string, signal: AbortSignal, address?: string): SteadyClient {
+export function startSteadyClient(
+  port: number,
+  host: string,
+  signal: AbortSignal,
+  address?: string,
+  pauseMs = 1,
+): SteadyClient {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const answers: Answer[] = [];
   let waiting: { readonly seen: (answer: Answer) => boolean; readonly resolve: () => void }[] = [];
@@ -50,7 +57,7 @@ export function startSteadyClient(port: number, host: string, signal: AbortSigna
       const done = waiting.filter(({ seen }) => seen(answer));
       waiting = waiting.filter((each) => !done.includes(each));
       for (const { resolve } of done) resolve();
-      await delay(1);
+      await delay(pauseMs);
     }
     agent.destroy();
   })();

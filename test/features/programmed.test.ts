@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
+import { WAIT_MS } from '../../src/engine/waiting-objects.ts';
 import { types } from '../../src/envoy/encode/proto-types.ts';
 import { testProtos } from '../harness/mesh.ts';
 import { conditions } from './conditions.ts';
@@ -34,6 +35,11 @@ async function serveNobody(...objects: readonly KubernetesObject[]): Promise<Omi
     });
   return { cluster, program, programmed };
 }
+
+const versions = (...names: readonly string[]) =>
+  destinationRule('reviews', { host: 'reviews', subsets: names.map((version) => ({ name: version, labels: {} })) });
+const toVersion = (subset: string) =>
+  virtualService('reviews', { hosts: ['reviews'], http: [{ route: [{ destination: { host: 'reviews', subset } }] }] });
 
 const acknowledged = { status: 'True', reason: 'Programmed' };
 const pending = { status: 'Unknown', reason: 'Pending' };
@@ -87,6 +93,46 @@ describe.each([
     await programmed(split(10, 90), pending);
     proxy.close();
     await programmed(split(10, 90), acknowledged);
+  });
+
+  test('what names something that is not there yet waits for it, and says so', async () => {
+    const { cluster, program, proxy, programmed } = await serve(delta, versions('v1'), toVersion('v1'));
+    await programmed(toVersion('v1'), acknowledged);
+    await cluster.apply(toVersion('v2'));
+    await program.committed(() =>
+      expect(program.object('VirtualService', 'shop', 'reviews')).toMatchObject(toVersion('v2')),
+    );
+    program.clock.skip(1_000);
+    const message = expect.stringMatching(
+      /^Waits for subset "v2" of "reviews\.shop\.svc\.cluster\.local", which it names, but not beyond \S+Z\. Generation 1 is in force\.$/,
+    ) as string;
+    await programmed(toVersion('v2'), { status: 'Unknown', reason: 'Waiting', message });
+    expect(conditions(cluster, toVersion('v2'))).toMatchObject({
+      Accepted: { status: 'True', observedGeneration: 2 },
+      ResolvedRefs: { status: 'Unknown', reason: 'Waiting', observedGeneration: 2 },
+    });
+    await cluster.apply(versions('v2'));
+    for (const object of [toVersion('v2'), versions('v2')]) await programmed(object, acknowledged);
+    expect(proxy.routes('80')[REVIEWS]).toEqual([`/ -> ${clusterOf('reviews', 'v2')}`]);
+    expect(cluster.server.cluster.objects(EVENTS)).toEqual([]);
+  });
+
+  test('what waits in vain is in force as it is written after a while', async () => {
+    const { cluster, program, proxy, programmed } = await serve(delta, versions('v1'), toVersion('v1'));
+    await programmed(toVersion('v1'), acknowledged);
+    await cluster.apply(versions('v2'));
+    await program.committed(() =>
+      expect(program.object('DestinationRule', 'shop', 'reviews')).toMatchObject(versions('v2')),
+    );
+    program.clock.skip(1_000);
+    const message = expect.stringMatching(
+      /^Waits until VirtualService "shop\/reviews" no longer names subset "v1" /,
+    ) as string;
+    await programmed(versions('v2'), { status: 'Unknown', reason: 'Waiting', message });
+    expect(proxy.routes('80')[REVIEWS]).toEqual([`/ -> ${clusterOf('reviews', 'v1')}`]);
+    program.clock.skip(WAIT_MS.max);
+    await proxy.until(() => expect(proxy.routes('80')[REVIEWS]).toEqual(['/ -> BlackHoleCluster']));
+    await programmed(versions('v2'), acknowledged);
   });
 
   test('what a proxy rejects is not programmed, in its own words; mended, it is', async () => {

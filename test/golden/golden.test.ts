@@ -7,6 +7,7 @@ import { TestMesh, connectedProxy } from '../harness/mesh.ts';
 import { createCheckSound } from '../harness/sound.ts';
 import { expectedFile, goldenNames, orphans, readGoldenCase } from './case.ts';
 import { printExpected } from './expected.ts';
+import { lostNames } from './lost-names.ts';
 import { meshOf } from './mesh-of.ts';
 import { seed } from '../harness/seed.ts';
 
@@ -21,6 +22,7 @@ describe('a golden case', () => {
     const hint = 'if this is what you want, write it with `make golden` and review the change';
     expect(printExpected(mesh, golden), hint).toBe(readFileSync(expectedFile(name), 'utf8'));
     expect(soundnessOf(mesh, [...golden.proxies.keys()])).toEqual([]);
+    expect(lostNames(mesh, golden)).toEqual([]);
   });
 
   // The mesh compares itself with one built from scratch now and then.

@@ -3,7 +3,7 @@ import { sourceOfKey } from '../../api/object.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import { type Condition, conditionsOf } from '../../status/conditions.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
-import type { InForce } from '../objects/in-force.ts';
+import { type InForce, generationKey } from '../objects/in-force.ts';
 import { type Problems, problemsKey } from './problems.ts';
 
 /** The conditions that an object's status should have. */
@@ -16,6 +16,8 @@ export interface Verdict {
   readonly conditions: readonly Condition[];
   /** If it is not this generation. */
   readonly inForce?: { readonly generation: number } | 'nothing';
+  /** If it waits for other objects: a sentence about that. */
+  readonly waits?: string;
 }
 
 /** Whether this generation is in force, at least in part. */
@@ -56,14 +58,16 @@ export function declareConditions(
           // Only custom kinds get here.
           const own = kind.name as CustomKindName;
           const { inForce } = read.get(reconciled[own], key) ?? {};
+          const { waits } = read.get(inputs.waiting, generationKey(own, key)) ?? {};
           emit(key, {
             kind: own,
             namespace,
             name,
             uid,
             generation,
-            conditions: conditionsOf(generation, found),
+            conditions: conditionsOf(generation, found, waits),
             ...(inForce && { inForce }),
+            ...(waits !== undefined && { waits }),
           });
         },
       ),

@@ -10,28 +10,25 @@ export interface NameContext {
   readonly domainSuffix: string;
 }
 
-/**
- * `mesh`, or `namespace/name`. Written as `name`, `./name`, `namespace/name`, or by the former full name
- * `name.namespace.svc.cluster.local`.
- */
+/** `mesh`, or `namespace/name`; a finding if that is not the name of a Gateway. */
 export function resolveGateway(field: Field, namespace: string): string {
   const written = field.string();
-  if (written === meshGateway) return written;
-  const slash = written.indexOf('/');
-  const [first = '', second] = written.split('.');
-  const resolved =
-    slash < 0
-      ? second === undefined
-        ? `${namespace}/${written}`
-        : `${second}/${first}`
-      : written.startsWith('./')
-        ? `${namespace}${written.slice(1)}`
-        : written;
+  const resolved = gatewayNamed(written, namespace);
+  if (resolved === meshGateway) return resolved;
   const [owner = '', name = '', ...more] = resolved.split('/');
   if (!isLabel(owner) || !isObjectName(name) || more.length > 0) {
     field.invalid(`${quote(written)} is not the name of a Gateway; write name, namespace/name or mesh.`);
   }
   return resolved;
+}
+
+/** From `name`, `./name`, `namespace/name`, or the former full name `name.namespace.svc.cluster.local`. */
+export function gatewayNamed(written: string, namespace: string): string {
+  if (written === meshGateway) return written;
+  if (written.startsWith('./')) return `${namespace}${written.slice(1)}`;
+  if (written.includes('/')) return written;
+  const [first = '', second] = written.split('.');
+  return second === undefined ? `${namespace}/${written}` : `${second}/${first}`;
 }
 
 /** The `destination` of a route or a mirror. */
