@@ -28,7 +28,7 @@ import type { KubeconfigPlace } from './other-clusters/remote-clusters.ts';
 import { type OtherClusters, followOtherClusters } from './other-clusters/other-clusters.ts';
 import { RootDistribution } from './other-clusters/root-distribution.ts';
 import { RootCertificates } from './kube/root-certificates.ts';
-import { meshConfigNames } from './reconcilers/mesh-config/names.ts';
+import { meshConfigNames } from './api/mesh-config-names.ts';
 import { replicaName } from './replica-name.ts';
 import { stalled } from './status/stalled.ts';
 import { StatusWriter, type StatusWriterOptions } from './kube/status-writer.ts';

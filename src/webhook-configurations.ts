@@ -1,23 +1,9 @@
 import { kinds } from './api/kinds.ts';
 import type { Config } from './config/config.ts';
-import { askForProbe } from './kube/injection-probe.ts';
+import { injectionConfiguration } from './kube/injection-configuration.ts';
 import { askForRefusal } from './kube/validation-probe.ts';
 import { type Probe, WebhookConfiguration, type WebhookConfigurationOptions } from './kube/webhook-configuration.ts';
 import type { WebhookRule } from './kube/webhook-entries.ts';
-
-type Shared = Omit<WebhookConfigurationOptions, 'kind' | 'rules' | 'probe'>;
-
-/** What tells an API server when to ask about Pods: without their proxies they are refused, once it reaches a replica. */
-export function injectionConfiguration(options: Shared): WebhookConfiguration {
-  const rules: readonly WebhookRule[] = [
-    { operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['pods'], scope: 'Namespaced' },
-  ];
-  const probe: Probe = {
-    ask: (webhooks, signal) => askForProbe(options.api, webhooks, signal),
-    isNeedlessWithoutKind: false,
-  };
-  return new WebhookConfiguration({ ...options, kind: 'MutatingWebhookConfiguration', rules, probe });
-}
 
 /** What the API server is to ask about: the kinds that are validated. */
 export const validationRules: readonly WebhookRule[] = [

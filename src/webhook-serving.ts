@@ -15,7 +15,7 @@ import { FreshNamespaces } from './kube/fresh-namespaces.ts';
 import { PROBE_LABEL } from './kube/injection-probe.ts';
 import { ownValue } from './model/own-value.ts';
 import { createObjectCheck } from './object-check.ts';
-import { MESH_CONFIG } from './reconcilers/mesh-config/names.ts';
+import { MESH_CONFIG } from './api/mesh-config-names.ts';
 import type { OtherClusters } from './other-clusters/other-clusters.ts';
 import type { LogBudget } from './ops/log-budget.ts';
 import type { WebhookFigures } from './ops/metric-sources.ts';

@@ -6,7 +6,7 @@ import type { Validate } from '../api/validate.ts';
 import { type Identity, identityOf } from '../api/validate-metadata.ts';
 import { readDocument } from '../yaml/document.ts';
 import type { FieldPath } from '../api/schema-path.ts';
-import { MESH_CONFIG } from '../reconcilers/mesh-config/names.ts';
+import { MESH_CONFIG } from '../api/mesh-config-names.ts';
 import { parsePath } from './field-path.ts';
 import { trimMetadata } from './metadata.ts';
 

@@ -1,7 +1,7 @@
 import type { SourceKindName } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import type { ObjectSink } from '../api/source.ts';
-import { meshConfigNames } from '../reconcilers/mesh-config/names.ts';
+import { meshConfigNames } from '../api/mesh-config-names.ts';
 
 export interface MeshConfigChoiceOptions {
   readonly sink: ObjectSink;

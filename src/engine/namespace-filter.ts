@@ -4,7 +4,7 @@ import type { KubernetesObject } from '../api/object.ts';
 import type { ObjectSink } from '../api/source.ts';
 import { deepEqual } from '../cache/equal.ts';
 import type { Labels } from '../model/labels.ts';
-import { meshConfigNames } from '../reconcilers/mesh-config/names.ts';
+import { meshConfigNames } from '../api/mesh-config-names.ts';
 import type { Discovery, Selecting } from './discovery.ts';
 
 export interface NamespaceFilterOptions {

@@ -12,8 +12,8 @@ import { type Inputs, ONE, defaultMeshOptions } from '../mesh/inputs.ts';
 import type { EndpointHistory } from './endpoint-history.ts';
 import type { Generations } from './generations.ts';
 import type { PeerHistory } from './peer-history.ts';
-import { MESH_CONFIG, meshConfigNames } from '../reconcilers/mesh-config/names.ts';
 import type { WaitingObjects } from './waiting-objects.ts';
+import { MESH_CONFIG, meshConfigNames } from '../api/mesh-config-names.ts';
 import { isValidMeshConfig } from '../reconcilers/mesh-config/mesh-config.ts';
 import { areValidMeshNetworks } from '../reconcilers/mesh-config/mesh-networks.ts';
 

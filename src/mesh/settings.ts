@@ -11,7 +11,7 @@ import type {
   VisibilitySettings,
 } from '../model/mesh-config.ts';
 import { type MeshConfigProblem, reconcileMeshConfig } from '../reconcilers/mesh-config/mesh-config.ts';
-import { MESH_CONFIG } from '../reconcilers/mesh-config/names.ts';
+import { MESH_CONFIG } from '../api/mesh-config-names.ts';
 import { type Inputs, ONE } from './inputs.ts';
 
 interface ParsedMeshConfig {

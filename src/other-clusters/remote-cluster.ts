@@ -15,7 +15,7 @@ import type { Log } from '../kube/log.ts';
 import { Outages } from '../kube/outages.ts';
 import { Pace } from '../kube/pace.ts';
 import { MeshConfigChoice } from '../engine/mesh-config-choice.ts';
-import { meshConfigNames } from '../reconcilers/mesh-config/names.ts';
+import { meshConfigNames } from '../api/mesh-config-names.ts';
 import type { TokenIssuer } from '../secure/token-issuer.ts';
 import { version } from '../version.ts';
 import type { ClusterCredentials } from '../cluster-credentials.ts';

@@ -1,12 +1,12 @@
 import type { Clock } from '../clock.ts';
 import type { Budget } from '../kube/budget.ts';
 import type { KubeApi } from '../kube/client.ts';
+import { injectionConfiguration } from '../kube/injection-configuration.ts';
 import type { Log } from '../kube/log.ts';
 import type { Outages } from '../kube/outages.ts';
 import { RootCertificates } from '../kube/root-certificates.ts';
 import type { WebhookConfiguration } from '../kube/webhook-configuration.ts';
 import type { Mesh } from '../mesh.ts';
-import { injectionConfiguration } from '../webhook-configurations.ts';
 
 /**
  * The annotation of the root namespace of another cluster that lists which clusters' control planes may write there,

@@ -9,7 +9,7 @@ import type { MeshNetworks } from '../../model/mesh-networks.ts';
 import { type NetworkGateways, chooseGateways, sortGateways, weightScale } from '../../model/network.ts';
 import { type GatewayPlaces, gatewaysOfService, mayBeGateway } from '../../reconcilers/core/network-gateway.ts';
 import { reconcileMeshNetworks } from '../../reconcilers/mesh-config/mesh-networks.ts';
-import { MESH_CONFIG } from '../../reconcilers/mesh-config/names.ts';
+import { MESH_CONFIG } from '../../api/mesh-config-names.ts';
 import { type Inputs, ONE, optionsOf } from '../inputs.ts';
 import { wholeOf } from '../whole.ts';
 

@@ -2,7 +2,7 @@ import type { ConfigMap } from '../../api/core.ts';
 import { objectKey, parseObjectKey, refOf, sourceOfKey } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
-import { MESH_CONFIG } from '../../reconcilers/mesh-config/names.ts';
+import { MESH_CONFIG } from '../../api/mesh-config-names.ts';
 import { reconcileTrustDomain } from '../../reconcilers/mesh-config/trust-domain.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
 import { type Settings, settingOf } from '../settings.ts';
