@@ -21,7 +21,7 @@ export interface ObjectNames {
 }
 
 /** An object can have a hundred thousand destinations, and these are looked up whenever something they name changes. */
-export const MOST_NAMES = 2_000;
+const MOST_NAMES = 2_000;
 
 const NOTHING: ObjectNames = { offers: new Set(), needs: new Set() };
 
