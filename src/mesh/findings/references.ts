@@ -13,6 +13,7 @@ import { toldTo } from '../../settle/delegate.ts';
 import { missingDestination } from '../../settle/missing-destination.ts';
 import { type GatewayHosts, declareGatewayHosts, outsideGateways } from './gateway-hosts.ts';
 import type { HasProblems } from './problems.ts';
+import { addressHosts, uselessRoutes } from './useless-routes.ts';
 import { type DestinationDeps, lookupFor, nameOf } from '../resources/destinations.ts';
 import { serviceFor } from '../clients/lookups.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
@@ -77,6 +78,8 @@ function* findingsOf(
   yield* missingDestinations(model, read, deps);
   yield* missingGateways(key, model, read, deps);
   yield* outsideGateways(key, model, read, deps.gatewayHosts);
+  yield* uselessRoutes(key, model, read, deps);
+  yield* addressHosts(model, read, deps);
 }
 
 function* missingDestinations(model: VirtualServiceModel, read: Reader, deps: ReferenceDeps): Iterable<Problem> {
