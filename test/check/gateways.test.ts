@@ -110,3 +110,40 @@ describe('Secrets', () => {
     expect(checked([orders, rule, router, site])).toEqual([]);
   });
 });
+
+describe('ports of servers that nobody reaches', () => {
+  const told = ['warning Gateway/edge/web spec.servers[0].port.number'];
+  const router = pod('edge/i', '{gw: ingress}', '[{name: p, image: p, ports: [{name: web, containerPort: 8080}]}]');
+
+  test('no port of the Services in front leads to them', () => {
+    expect(checked([routers, web(`[${http('["*"]', 8004)}]`)])).toEqual([
+      `${told[0]}: No port of Service/edge/ingress leads to port 8004 of the routers, so nobody reaches the server through it; add a port there, or use one that it has.`,
+    ]);
+    expect(places([routers, router, web(`[${http('["*"]', 443 + 1)}]`)])).toEqual(told);
+    const named = service('edge/named', '{selector: {gw: ingress}, ports: [{name: http, port: 80, targetPort: web}]}');
+    expect(places([named, router, web(`[${http('["*"]', 81)}]`)])).toEqual(told);
+  });
+
+  test('a port, or the target of one, is reached; where a target, or any Service, is not known, nothing is said', () => {
+    expect(places([routers, web(`[${http('["*"]', 80)}, ${http('["*"]', 8443)}]`)])).toEqual([]);
+    const more = service('edge/m', '{selector: {gw: ingress}, ports: [{name: a, port: 8004}]}');
+    expect(places([routers, more, router, web(`[${http('["*"]', 8004)}]`)])).toEqual([]);
+    const named = service('edge/named', '{selector: {gw: ingress}, ports: [{name: http, port: 80, targetPort: web}]}');
+    expect(places([named, web(`[${http('["*"]', 8004)}]`)])).toEqual([]);
+    expect(places([router, web(`[${http('["*"]', 8004)}]`)])).toEqual([]);
+  });
+});
+
+test('a destination that is an ExternalName Service without ports has the port of the Service behind it', () => {
+  const alias = (to: string) => service('shop/alias', `{type: ExternalName, externalName: ${to}}`);
+  const one = service('shop/one', '{selector: {app: one}, ports: [{name: http, port: 8081}]}');
+  const to = virtualService(
+    'shop/v',
+    '{hosts: [a.example], gateways: [edge/web], http: [{route: [{destination: {host: alias}}]}]}',
+  );
+  const rest = [web(`[${http('["*"]')}]`), to];
+  const missing = 'warning VirtualService/shop/v spec.http[0].route[0].destination';
+  expect(places([one, alias('one.shop.svc.cluster.local'), ...rest])).toEqual([]);
+  expect(places([orders, alias('orders.shop.svc.cluster.local'), ...rest])).toEqual([`${missing}.port`]);
+  expect(places([alias('gone.shop.svc.cluster.local'), ...rest])).toEqual([`${missing}.host`]);
+});

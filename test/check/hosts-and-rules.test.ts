@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { checked, destinationRule, places, service, serviceEntry } from './checked.ts';
+import { checked, destinationRule, places, pod, service, serviceEntry } from './checked.ts';
 
 const orders = service('shop/orders', '{selector: {app: orders}, ports: [{name: http, port: 8080}]}');
 const rule = (policy: string, name = 'shop/d') => destinationRule(name, `{host: orders, ${policy}}`);
@@ -104,5 +104,30 @@ describe('one host in two namespaces', () => {
       places([entry('a/p', '198.51.100.1', ', exportTo: [c]'), entry('b/p', '198.51.100.2', ', exportTo: [d]')]),
     ).toEqual([]);
     expect(places([entry('a/p', '198.51.100.1'), entry('b/p', '198.51.100.1')])).toEqual([]);
+  });
+});
+
+describe('subsets', () => {
+  const v = (version: string) =>
+    destinationRule('shop/d', `{host: orders, subsets: [{name: a, labels: {version: ${version}}}]}`);
+  const one = pod('shop/o', '{app: orders, version: v1}');
+  const told = [at('subsets[0].labels')];
+
+  test('without any Pod of their host, or any endpoint, are told', () => {
+    expect(checked([orders, one, v('v7')])).toEqual([
+      `${told[0]}: selects nobody: no Pod of "orders.shop.svc.cluster.local" has version=v7. Requests for subset "a" get 503 until there is one; correct the labels, or remove the subset.`,
+    ]);
+    expect(places([orders, one, pod('shop/x', '{app: x, version: v7}'), v('v7')])).toEqual(told);
+    const entry = serviceEntry(
+      'shop/e',
+      '{hosts: [orders.shop.svc.cluster.local], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 198.51.100.1, labels: {version: v1}}]}',
+    );
+    expect(places([entry, v('v7')])).toEqual(told);
+  });
+
+  test('nothing is said of those with one, or where no Pod of the host is known', () => {
+    expect(places([orders, one, v('v1')])).toEqual([]);
+    expect(places([orders, v('v7')])).toEqual([]);
+    expect(places([orders, pod('shop/x', '{app: x}'), v('v7')])).toEqual([]);
   });
 });

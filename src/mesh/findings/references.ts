@@ -15,7 +15,7 @@ import { type GatewayHosts, declareGatewayHosts, outsideGateways } from './gatew
 import type { HasProblems } from './problems.ts';
 import { addressHosts, uselessRoutes } from './useless-routes.ts';
 import { type DestinationDeps, lookupFor, nameOf } from '../resources/destinations.ts';
-import { serviceFor } from '../clients/lookups.ts';
+import { concreteService, serviceFor } from '../clients/lookups.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
 import type { VirtualServices } from '../objects/virtual-services.ts';
 
@@ -90,7 +90,7 @@ function* missingDestinations(model: VirtualServiceModel, read: Reader, deps: Re
   );
   for (const same of Map.groupBy(destinationsOf(model), ({ destination }) => nameOf(destination)).values()) {
     const { destination } = same[0]!;
-    const own = serviceFor(read, deps, view, destination.host)?.ports.map((port) => port.number) ?? [];
+    const own = concreteService(read, deps, view, destination.host)?.ports.map((port) => port.number) ?? [];
     // Without a port in the route, the request's port applies: it is enough if the destination has one of these ports.
     const candidates = destination.port !== undefined || ports.length === 0 ? [own[0] ?? 0] : ports;
     const targets = candidates.map((port) => lookup(destination, port));
