@@ -7,6 +7,7 @@ import { type KubernetesObject, printRef, refOf } from './api/object.ts';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import { systemClock } from './clock.ts';
+import { remarksOnAmbient } from './check/ambient.ts';
 import { routersOf } from './check/routers.ts';
 import { entriesOfSecret } from './credentials/entries.ts';
 import type { CredentialKey } from './model/credential.ts';
@@ -125,7 +126,10 @@ export function checkLoaded(
   const { loaded, mesh, leftOut } = buildOnce(files, request.mesh, routers, { protos, isComplete });
   const usable = [...loaded.objects.values()].reduce((sum, found) => sum + found.length, 0);
   const objects = usable + unusable(loaded).size;
-  const remarks = leftOut.flatMap((object) => remarkOnNamespace(object, request.mesh));
+  const remarks = [
+    ...leftOut.flatMap((object) => remarkOnNamespace(object, request.mesh)),
+    ...remarksOnAmbient(loaded, request.mesh.clusterId),
+  ];
   const findings = findingsOf(loaded, mesh, request.complete, remarks);
   return { findings, objects, ignored: loaded.ignored };
 }
