@@ -52,6 +52,10 @@ import { declareReferences } from './mesh/findings/references.ts';
 import { type WantedCredential, declareCredentials } from './mesh/resources/credentials.ts';
 import { declareRuleCredentialProblems } from './mesh/findings/rule-credentials.ts';
 import { declareRuleFileProblems } from './mesh/findings/unread-files.ts';
+import { declareEmptySubsets } from './mesh/findings/empty-subsets.ts';
+import { declareRuleRemarks } from './mesh/findings/rule-remarks.ts';
+import { declareSharedHosts } from './mesh/findings/shared-hosts.ts';
+import { declareWorkloadPortRemarks } from './mesh/findings/workload-ports.ts';
 import { declareSecrets } from './mesh/resources/secrets.ts';
 import { declareTrustBundle } from './mesh/resources/trust-bundle.ts';
 import { declareScopes } from './mesh/clients/scopes.ts';
@@ -267,6 +271,10 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     ...credentials.problems,
     declareRuleCredentialProblems(graph, rules, credentials, inputs),
     declareRuleFileProblems(graph, rules, services, inputs),
+    declareRuleRemarks(graph, deps),
+    declareEmptySubsets(graph, deps),
+    declareSharedHosts(graph, services),
+    ...declareWorkloadPortRemarks(graph, deps),
   ]);
 
   const wantedKeySets = declareWantedKeySets(graph, policies);

@@ -1,11 +1,16 @@
 import { ContentHasher } from './ads/store/content-hash.ts';
 import { Store } from './ads/store/store.ts';
+import type { Secret } from './api/core.ts';
 import type { Gateway } from './api/gen/gateway.gen.ts';
 import { kindOf } from './api/kinds.ts';
 import { type KubernetesObject, printRef, refOf } from './api/object.ts';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import { systemClock } from './clock.ts';
+import { remarksOnAmbient } from './check/ambient.ts';
+import { routersOf } from './check/routers.ts';
+import { entriesOfSecret } from './credentials/entries.ts';
+import type { CredentialKey } from './model/credential.ts';
 import { CredentialStore } from './credentials/credential-store.ts';
 import { Graph, type Write } from './cache/graph.ts';
 import type { ConnectedProxy } from './ads/types.ts';
@@ -39,12 +44,18 @@ export interface OfflineMesh {
   readonly leftOut: readonly KubernetesObject[];
 }
 
+interface BuildOptions {
+  readonly trace?: Trace | undefined;
+  readonly protos?: Protos;
+  /** Secrets that proxies need, and that are not in the files, do not exist. */
+  readonly isComplete?: boolean;
+}
+
 export function buildOnce(
   loaded: LoadedDirectory,
   settings: MeshSettings,
   more: (mesh: Mesh) => Write[],
-  trace?: Trace,
-  protos = createProtos(),
+  { trace, protos = createProtos(), isComplete = false }: BuildOptions = {},
 ): OfflineMesh {
   const graph = new Graph();
   const mesh = buildMesh(graph, new Encoder(protos, { trace }));
@@ -77,7 +88,14 @@ export function buildOnce(
     own: { rootNamespace, namespace: undefined },
   });
   for (const [kind, found] of loaded.objects) objects.replace(kind, found);
+  const wanted = new Set<CredentialKey>();
+  mesh.onWantedCredentials((key, object) => object && wanted.add(key));
   graph.commit(writes);
+  if (isComplete) {
+    writes.length = 0;
+    for (const key of wanted) if (!credentials.has(key)) credentials.found(key, undefined);
+    graph.commit(writes);
+  }
   const { allocated } = mesh.inputs;
   graph.commit(
     Array.from(allocateAll(mesh.addressClaims.entries()), ([key, addresses]) => allocated.write(key, addresses)),
@@ -93,12 +111,32 @@ export function load(paths: readonly string[]): Promise<LoadedDirectory> {
 
 /** `fairlead check`: what is wrong with the files and the objects in them. */
 export async function checkFiles(request: CheckRequest): Promise<CheckResult> {
-  const { loaded, mesh, leftOut } = buildOnce(await load(request.paths), request.mesh, () => []);
+  return checkLoaded(await load(request.paths), request);
+}
+
+/** The same of what is already read. */
+export function checkLoaded(
+  files: LoadedDirectory,
+  request: Omit<CheckRequest, 'paths'>,
+  protos = createProtos(),
+): CheckResult {
+  const routers = ({ inputs }: Mesh): Write[] =>
+    routersOf(files, request.mesh.clusterId).map((router) => inputs.proxies.write(router.stream, router));
+  const isComplete = request.complete || hasCertificates(files);
+  const { loaded, mesh, leftOut } = buildOnce(files, request.mesh, routers, { protos, isComplete });
   const usable = [...loaded.objects.values()].reduce((sum, found) => sum + found.length, 0);
   const objects = usable + unusable(loaded).size;
-  const remarks = leftOut.flatMap((object) => remarkOnNamespace(object, request.mesh));
+  const remarks = [
+    ...leftOut.flatMap((object) => remarkOnNamespace(object, request.mesh)),
+    ...remarksOnAmbient(loaded, request.mesh.clusterId),
+  ];
   const findings = findingsOf(loaded, mesh, request.complete, remarks);
   return { findings, objects, ignored: loaded.ignored };
+}
+
+/** Whoever keeps Secrets with certificates in files keeps all of them there. */
+function hasCertificates({ objects }: LoadedDirectory): boolean {
+  return (objects.get('Secret') ?? []).some((secret) => Object.keys(entriesOfSecret(secret as Secret)).length > 0);
 }
 
 /** Why somebody's object means nothing. */
@@ -121,7 +159,7 @@ export async function translateFiles(request: TranslateRequest): Promise<Transla
     inputs.proxies.write(stream, withIdentity({ stream, ...request.proxy }, request.mesh)),
   ];
   const trace = request.explain === true ? new Trace() : undefined;
-  const { loaded, mesh, store, protos } = buildOnce(await load(request.paths), request.mesh, connected, trace);
+  const { loaded, mesh, store, protos } = buildOnce(await load(request.paths), request.mesh, connected, { trace });
   const snapshot = snapshotOf(store, mesh.worldOf(stream), protos);
   const each = <T>(print: (resource: EncodedResource) => T) =>
     Object.fromEntries(servedTypeNames.map((type) => [type, snapshot[type].map(print)])) as Record<ServedType, T[]>;

@@ -244,6 +244,22 @@ items:
     ]);
   });
 
+  test('files of other tools are ignored with a warning, or in silence where they are complete', () => {
+    const said = (text: string) => read(text).reports.map((report) => `${report.severity} ${printReport(report)}`);
+    expect(said('apiVersion: v2\nname: shop\nversion: 0.1.0\n')).toEqual([
+      'warning a.yaml:1: is not a Kubernetes object (it has neither kind nor metadata) and is ignored',
+    ]);
+    for (const kind of ['Kustomization', 'Component'])
+      expect(said(`kind: ${kind}\nresources: [a.yaml]\n`)).toEqual([
+        'warning a.yaml:1: is not a Kubernetes object (it has neither apiVersion nor metadata) and is ignored',
+      ]);
+    expect(said('apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: []\n')).toEqual([]);
+    expect(said('apiVersion: v1\nkind: Config\nclusters: []\n')).toEqual([]);
+    // An object that is half typed may not take others away.
+    for (const text of ['apiVersion: networking.istio.io/v1\n', 'apiVersion: v1\n', 'kind: Gateway\n'])
+      expect(said(text)).toEqual([expect.stringMatching(/^error .* is missing$/)]);
+  });
+
   test('a file may have any number of mistakes', () => {
     const content = read('no object\n');
     const many = { ...content, reports: Array.from({ length: 200_000 }, () => content.reports[0]!) };

@@ -10,7 +10,7 @@ import {
   unreadableContent,
 } from './contents.ts';
 import { parsePath } from './field-path.ts';
-import { listFiles, readText, refuseUnreadable } from './files.ts';
+import { type Listing, listFiles, readText, refuseUnreadable } from './files.ts';
 import { Lines } from './lines.ts';
 import { keyOf } from './objects.ts';
 import type { FileReport } from './report.ts';
@@ -37,17 +37,27 @@ const KEPT_PARSED = 16_000_000;
 
 /** Reads every object once. Throws a DirectoryError if a path cannot be read. */
 export async function loadDirectory(paths: readonly string[], validate: Validate): Promise<LoadedDirectory> {
-  const lines = new Lines({ kept: KEPT_PARSED });
   const listing = await listFiles(paths);
   refuseUnreadable(listing);
-  const contents: FileContent[] = [];
-  for (const file of listing.files) {
-    const { path } = file;
+  return loadTexts(readAll(listing.files), validate);
+}
+
+function* readAll(files: Listing['files']): Iterable<FileText> {
+  for (const file of files) {
     const read = readText(file);
-    if (read === undefined) continue;
-    if ('text' in read) contents.push(nextContent(undefined, path, read.text, { validate, lines }));
-    else contents.push(unreadableContent(undefined, path, read.reason));
+    if (read !== undefined) yield { path: file.path, ...read };
   }
+}
+
+type FileText = { readonly path: string } & NonNullable<ReturnType<typeof readText>>;
+
+/** The same of texts in place of files. */
+export function loadTexts(files: Iterable<FileText>, validate: Validate): LoadedDirectory {
+  const lines = new Lines({ kept: KEPT_PARSED });
+  const contents: FileContent[] = [];
+  for (const file of files)
+    if ('text' in file) contents.push(nextContent(undefined, file.path, file.text, { validate, lines }));
+    else contents.push(unreadableContent(undefined, file.path, file.reason));
   const { objects, reports } = mergeContents(contents, lines);
   const byKind = new Map<SourceKindName, KubernetesObject[]>(sourceKinds.map(({ name }) => [name, []]));
   for (const placed of objects.values()) byKind.get(placed.kind.name)!.push(withIdentity(placed, 0, 1));

@@ -92,6 +92,16 @@ class Reading {
       this.findings.push({ severity: 'warning', path, message });
       return;
     }
+    if (isOfAnotherTool(value)) {
+      const missing = apiVersion === undefined ? 'apiVersion' : 'kind';
+      const message = `is not a Kubernetes object (it has neither ${missing} nor metadata) and is ignored`;
+      this.findings.push({ severity: 'warning', path, message });
+      return;
+    }
+    if (isKubeconfig(value)) {
+      this.ignored++;
+      return;
+    }
     if (typeof apiVersion !== 'string' || typeof kindName !== 'string' || apiVersion === '' || kindName === '') {
       const field = typeof apiVersion !== 'string' || apiVersion === '' ? 'apiVersion' : 'kind';
       return this.#refuse([...path, field], value[field] === undefined ? 'is missing' : 'must be a string');
@@ -153,6 +163,19 @@ class Reading {
   #refuse(path: FieldPath, message: string): void {
     this.findings.push({ severity: 'error', path, message });
   }
+}
+
+/** Chart.yaml, which has no kind, or kustomization.yaml, which need not name its version. An object may be half typed. */
+function isOfAnotherTool({ apiVersion, kind, metadata, name }: Json): boolean {
+  if (metadata !== undefined) return false;
+  if (kind === undefined)
+    return typeof apiVersion === 'string' && /^v\d+$/.test(apiVersion) && typeof name === 'string';
+  return apiVersion === undefined && (kind === 'Kustomization' || kind === 'Component');
+}
+
+/** It has the version of the core, and no name. */
+function isKubeconfig({ apiVersion, kind, metadata, clusters }: Json): boolean {
+  return apiVersion === 'v1' && kind === 'Config' && metadata === undefined && Array.isArray(clusters);
 }
 
 function hasName({ metadata }: Json): boolean {

@@ -145,7 +145,7 @@ function compact<Item extends Placed>(groups: readonly LocalityGroup<Item>[]): L
 /**
  * Whether a pattern (`region/*`, `region/zone`, `*`) covers a locality; parts that the pattern omits match anything.
  */
-function covers(pattern: string, locality: string): boolean {
+export function covers(pattern: string, locality: string): boolean {
   const [region, zone, subzone] = partsOf(pattern);
   const [r, z, s] = partsOf(locality);
   return (

@@ -133,19 +133,23 @@ export const loopbackAddresses = (traits: Pick<Traits, 'ipFamily'>): readonly [s
 /** The traits that clusters depend on: proxies with equal ones share clusters. */
 export type ClusterTraits = Pick<
   Traits,
-  'proxyType' | 'family' | 'agent' | 'ipFamily' | 'preserveHeaderCase' | 'clientCertificate'
+  'proxyType' | 'family' | 'agent' | 'ipFamily' | 'preserveHeaderCase' | 'clientCertificate' | 'interception'
 >;
 
 export function clusterTraits(traits: ClusterTraits): ClusterTraits {
   const { proxyType, family, agent, ipFamily, preserveHeaderCase, clientCertificate } = traits;
-  return { proxyType, family, agent, ipFamily, preserveHeaderCase, ...(clientCertificate && { clientCertificate }) };
+  // Whether clients choose an endpoint themselves, by its address.
+  const interception = traits.interception === 'NONE' ? 'NONE' : anyTraits.interception;
+  const certificate = clientCertificate && { clientCertificate };
+  return { proxyType, family, agent, ipFamily, preserveHeaderCase, interception, ...certificate };
 }
 
 /** Like {@link traitsKey}, for the traits that clusters depend on. */
 export function clusterTraitsKey(traits: ClusterTraits): string {
-  const { proxyType, family, agent, ipFamily, preserveHeaderCase, clientCertificate } = traits;
+  const { proxyType, family, agent, ipFamily, preserveHeaderCase, clientCertificate, interception } = traits;
   const type = family === 'grpc' ? family : proxyType;
-  return [type, Number(agent), ipFamily, Number(preserveHeaderCase), filesKey(clientCertificate)].join(',');
+  const all = [type, Number(agent), ipFamily, Number(preserveHeaderCase), filesKey(clientCertificate)];
+  return [...all, ...(interception === 'NONE' ? [interception] : [])].join(',');
 }
 
 /** Equal traits have the same text, different ones never do. */

@@ -56,7 +56,7 @@ test('what the delegate does not set comes from the root', () => {
   const root = {
     timeout: '5s',
     retries: { attempts: 7 },
-    fault: { abort: { httpStatus: 500 } },
+    fault: { abort: { httpStatus: 500, percentage: { value: 1 } } },
     corsPolicy: { allowMethods: ['GET'] },
     headers: { request: { set: { a: 'root' } } },
     mirror: { host: 'm' },

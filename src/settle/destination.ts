@@ -25,13 +25,13 @@ export function resolveDestination(
   find: DestinationFinder,
 ): DestinationTarget {
   const named = find.service(host);
+  const service = followAliases(named, (next) => find.service(next));
+  // A Service of type ExternalName needs no ports.
+  const ports = named?.ports.length === 0 ? service?.ports : named?.ports;
   // Sidecars look up services by listener port, so a service's only port counts if that port is unknown.
   const onlyPort =
-    named?.ports.length === 1 && (listenerPort === 0 || client.traits.proxyType === 'router')
-      ? named.ports[0]?.number
-      : undefined;
+    ports?.length === 1 && (listenerPort === 0 || client.traits.proxyType === 'router') ? ports[0]?.number : undefined;
   const port = written ?? onlyPort ?? listenerPort;
-  const service = followAliases(named, (next) => find.service(next));
   const cluster = outboundCluster(port, subset, service?.host ?? named?.externalName ?? host);
   if (service === undefined) return { kind: 'missing', what: 'host', cluster };
   if (!service.ports.some(({ number, protocol }) => number === port && protocol !== 'UDP')) {

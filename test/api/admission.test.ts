@@ -44,7 +44,7 @@ async function checked(object: object): Promise<readonly string[]> {
   const path = join(directory, 'object.json');
   writeFileSync(path, JSON.stringify(object));
   // As checkFiles does, with schemas that are compiled once.
-  const { loaded, mesh } = buildOnce(await loadDirectory([path], validator), settings, () => [], undefined, protos);
+  const { loaded, mesh } = buildOnce(await loadDirectory([path], validator), settings, () => [], { protos });
   return findingsOf(loaded, mesh, false)
     .filter(({ severity }) => severity === 'error')
     .map(({ field, message }) => (field === '' ? message : `${field}: ${message}`));

@@ -101,8 +101,9 @@ function resolvedCluster(parts: Parts): Cluster | undefined {
 
 /** Envoy resolves the host of each request, so there are no endpoints to choose from. */
 function dynamicCluster(parts: Parts): Cluster | undefined {
-  const { service, port, traits } = parts;
+  const { service, port, traits, policy } = parts;
   if (!canBeAnyHost(port)) return undefined;
+  const verifies = policy.tls?.insecureSkipVerify !== true;
   const type = 'envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig';
   return {
     ...commonFields(parts, true),
@@ -110,6 +111,7 @@ function dynamicCluster(parts: Parts): Cluster | undefined {
       name: 'envoy.clusters.dynamic_forward_proxy',
       typedConfig: any(type, {
         dnsCacheConfig: { name: dnsCacheName(service.host), dnsLookupFamily: lookupFamily(traits) },
+        ...(verifies ? {} : { allowInsecureClusterOptions: true }),
       }),
     },
     lbPolicy: 'CLUSTER_PROVIDED',
@@ -140,7 +142,7 @@ function commonFields(parts: Parts, originalDestination: boolean): Cluster {
       pool,
       outlierDetection,
       upstreamHttp,
-      anyHost: service.resolution === 'DynamicDNS',
+      anyHost: service.resolution === 'DynamicDNS' && policy.tls?.insecureSkipVerify !== true,
       preserveHeaderCase,
     }),
     ...sockets,
@@ -199,7 +201,9 @@ function discoveryFields(parts: Parts): Pick<Cluster, 'type' | 'edsClusterConfig
     if (loadAssignment === undefined) return undefined;
     if (!passthrough) return { ...dnsFields(service, settings, traits), loadAssignment };
   }
-  const chosenByClient = service.resolution === 'Passthrough' && traits.proxyType === 'sidecar';
+  // Connections that are not redirected have no destination but the proxy.
+  const isRedirected = traits.interception !== 'NONE' || service.registry === 'External';
+  const chosenByClient = service.resolution === 'Passthrough' && traits.proxyType === 'sidecar' && isRedirected;
   if (!passthrough && !chosenByClient) return { type: 'EDS', edsClusterConfig: edsConfig(name) };
   // If only a rule asks for this, the client's destination is used as it is.
   return { type: 'ORIGINAL_DST', ...(chosenByClient ? portOverride(service, port) : {}) };

@@ -94,9 +94,9 @@ export class Encoder {
     return resource(typeUrl(types.route), name, node([this.routeTableHeader(name), ...virtualHosts]));
   }
 
-  /** A RouteConfiguration without its virtual hosts. */
-  routeTableHeader(name: string): LeafPart {
-    return leaf(this.#encode(types.route, routeConfigurationHeader(name)), []);
+  /** A RouteConfiguration without its virtual hosts. `forAllPorts`: they tell ports apart. */
+  routeTableHeader(name: string, forAllPorts = false): LeafPart {
+    return leaf(this.#encode(types.route, routeConfigurationHeader(name, forAllPorts)), []);
   }
 
   /** The answer for a table that does not exist. */

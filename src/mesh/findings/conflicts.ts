@@ -3,6 +3,8 @@ import type { Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { shadowedSidecars } from '../../reconcilers/sidecar/sidecar.ts';
 import { printWinner } from '../../model/age.ts';
+import type { VirtualServiceModel } from '../../model/virtual-service.ts';
+import { inOrderOfPrecedence, isVisible } from '../../settle/virtual-service-selection.ts';
 import { isAddress } from '../../model/address.ts';
 import { type MeshService, isVisibleTo } from '../../model/service.ts';
 import { mostEndpoints } from '../../reconcilers/core/endpoint-slice.ts';
@@ -82,10 +84,15 @@ export function declareConflicts(
     virtualServices.byHost,
     (host, members, _, emit: Emit<HasProblems>) => {
       const models = members.map((member) => member.value).filter((model) => model.http.length > 0);
-      const problems = models.flatMap((loser, i): Problem[] => {
-        const winner = models.slice(0, i).find((older) => sameAudience(older.exportTo, loser.exportTo));
+      const problems = models.flatMap((loser): Problem[] => {
+        const winner = winnerOver(loser, models);
         if (winner === undefined) return [];
-        const message = `Sidecars use the routes of ${printWinner(printRef(winner.ref), winner, loser)} for the host ${JSON.stringify(host)}; merge the two, or remove the host from one of them.`;
+        const { model, client } = winner;
+        const isSame = sameAudience(model.exportTo, loser.exportTo);
+        const whose = isSame ? printWinner(printRef(model.ref), model, loser) : printRef(model.ref);
+        const where = isSame || client === anyClient ? '' : ` in namespace ${client}`;
+        const change = isSame ? 'remove the host from one of them' : 'change exportTo';
+        const message = `Sidecars${where} use the routes of ${whose} for the host ${JSON.stringify(host)}; merge the two, or ${change}.`;
         return [{ object: loser.ref, field: 'spec.hosts', reason: 'Conflicted', message }];
       });
       if (problems.length > 0) emit(host, { problems });
@@ -139,6 +146,38 @@ function haveCommonClients(a: readonly string[], b: readonly string[]): boolean 
   return b.includes('*') ? seen(a) : a.some((client) => client !== '~' && b.includes(client));
 }
 
+/** A namespace that no `exportTo` names. */
+const anyClient = '*';
+
+/**
+ * A VirtualService whose routes apply in place of this one's, and where: for all of its clients, or for those of a
+ * namespace. A namespace that keeps routes to itself, for a host that others have routes for, means it so.
+ *
+ * @param models for one host, oldest first.
+ */
+function winnerOver(
+  loser: VirtualServiceModel,
+  models: readonly VirtualServiceModel[],
+): { readonly model: VirtualServiceModel; readonly client: string } | undefined {
+  const named = [...new Set(models.slice(0, mostRivals).flatMap(({ exportTo }) => exportTo))];
+  const clients = [anyClient, ...named.filter((client) => client !== '*' && client !== '~')];
+  const entries = models.slice(0, mostRivals).map((model) => ({ matched: '', model }));
+  const seen = clients.filter((client) => isVisible(loser, client));
+  const lost = seen.flatMap((client) => {
+    const model = inOrderOfPrecedence(entries, client)[0]?.model;
+    return model === undefined || model === loser ? [] : [{ model, client }];
+  });
+  if (lost.length === seen.length) return lost[0];
+  return lost.find(({ model, client }) => loser.namespace === client || !isPrivate(model, client));
+}
+
+function isPrivate({ namespace, exportTo }: VirtualServiceModel, client: string): boolean {
+  return namespace === client && !exportTo.includes('*');
+}
+
 function sameAudience(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((namespace, i) => namespace === b[i]);
 }
+
+/** VirtualServices for one host that are compared with each other. */
+const mostRivals = 50;

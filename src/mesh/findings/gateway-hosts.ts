@@ -9,18 +9,30 @@ import { type VirtualServiceModel, meshGateway } from '../../model/virtual-servi
 /** The hosts of a Gateway's servers. */
 export interface GatewayHosts {
   readonly all: Hosts;
-  /** Of those that forward connections by their server name; undefined: there are none. */
-  readonly passthrough: Hosts | undefined;
+  /** Of the servers that take each kind of routes; undefined: there are none. `tls`: those that forward by server name. */
+  readonly taking: Readonly<Record<RouteKind, Hosts | undefined>>;
 }
 
 /** By the namespace whose VirtualServices may use them; `*`: any. */
-type Hosts = ReadonlyMap<string, HostSet>;
+export type Hosts = ReadonlyMap<string, HostSet>;
+
+/** The lists of routes that a VirtualService has. */
+export type RouteKind = 'http' | 'tls' | 'tcp';
+
+const taking: Readonly<Record<RouteKind, readonly GatewayServer['serves']['kind'][]>> = {
+  http: ['http', 'https'],
+  tls: ['passthrough'],
+  tcp: ['tcp', 'tls'],
+};
 
 /** By object key. Few changes to a Gateway change its hosts, and all its VirtualServices look at these. */
 export function declareGatewayHosts(graph: Graph, models: Collection<GatewayModel>): Collection<GatewayHosts> {
   return graph.derive('hosts of gateways', models, (key, { servers }, _, emit: Emit<GatewayHosts>) => {
-    const passthrough = servers.filter(({ serves }) => serves.kind === 'passthrough');
-    emit(key, { all: hostsOf(servers), passthrough: passthrough.length === 0 ? undefined : hostsOf(passthrough) });
+    const of = (routes: RouteKind): Hosts | undefined => {
+      const some = servers.filter(({ serves }) => taking[routes].includes(serves.kind));
+      return some.length === 0 ? undefined : hostsOf(some);
+    };
+    emit(key, { all: hostsOf(servers), taking: { http: of('http'), tls: of('tls'), tcp: of('tcp') } });
   });
 }
 
@@ -42,21 +54,8 @@ export function* outsideGateways(
   read: Reader,
   gatewayHosts: Collection<GatewayHosts>,
 ): Iterable<Problem> {
-  const { source } = parseObjectKey(key);
-  const known = new Map(
-    model.gateways.map((gateway) => {
-      const [namespace = '', name = ''] = gateway.split('/');
-      return [
-        gateway,
-        gateway === meshGateway ? undefined : read.get(gatewayHosts, objectKey(source, namespace, name)),
-      ];
-    }),
-  );
-  const isOutside = (host: string, hosts: Hosts): boolean =>
-    !['*', model.namespace].some((namespace) => {
-      const set = hosts.get(namespace);
-      return set !== undefined && overlaps(set, host);
-    });
+  const known = new Map(model.gateways.map((gateway) => [gateway, hostsOfGateway(key, gateway, read, gatewayHosts)]));
+  const isOutside = (host: string, hosts: Hosts): boolean => !accepts(hosts, model, host);
   const report = (field: string, what: string, gateway: string): Problem => ({
     object: model.ref,
     field,
@@ -82,13 +81,37 @@ export function* outsideGateways(
   for (const { field, matches } of model.tls)
     for (const [i, { gateways, sniHosts }] of matches.entries()) {
       const forwarding = gatewaysOf(gateways.length > 0 ? gateways : model.gateways).filter(
-        ([, { passthrough }]) => passthrough !== undefined,
+        ([, { taking }]) => taking.tls !== undefined,
       );
       if (forwarding.length === 0) continue;
       for (const name of sniHosts)
-        if (forwarding.every(([, { passthrough }]) => isOutside(name, passthrough!)))
+        if (forwarding.every(([, { taking }]) => isOutside(name, taking.tls!)))
           yield report(`${field}.match[${i}].sniHosts`, `server name ${quote(name)}`, listed(forwarding));
     }
+}
+
+/**
+ * What a Gateway that a VirtualService names accepts; undefined for the mesh, and for one that is not there or invalid.
+ *
+ * @param key of the VirtualService.
+ */
+export function hostsOfGateway(
+  key: string,
+  gateway: string,
+  read: Reader,
+  gatewayHosts: Collection<GatewayHosts>,
+): GatewayHosts | undefined {
+  if (gateway === meshGateway) return undefined;
+  const [namespace = '', name = ''] = gateway.split('/');
+  return read.get(gatewayHosts, objectKey(parseObjectKey(key).source, namespace, name));
+}
+
+/** Whether the servers take something for a host of the VirtualService. */
+export function accepts(hosts: Hosts, { namespace }: Pick<VirtualServiceModel, 'namespace'>, host: string): boolean {
+  return ['*', namespace].some((from) => {
+    const set = hosts.get(from);
+    return set !== undefined && overlaps(set, host);
+  });
 }
 
 const listed = (gateways: readonly [string, GatewayHosts][]): string => gateways.map(([name]) => name).join(' or ');

@@ -7,7 +7,6 @@ import { type AuthorizationFindingDeps, declareAuthorizationFindings } from './a
 import { declareAuthorizerProblems } from './authorizers.ts';
 import { type IdlePolicyDeps, declareIdlePolicies } from './idle-policies.ts';
 import { declareKeySetProblems } from './key-sets.ts';
-import { declarePeerConflicts } from './peer-conflicts.ts';
 import type { HasProblems } from './problems.ts';
 import { declareTokenFindings } from './tokens.ts';
 
@@ -34,6 +33,5 @@ export function declarePolicyFindings(
     declareAuthorizationFindings(graph, deps),
     ...declareTokenFindings(graph, policies, settings, services, virtualServices, gateways),
     ...declareIdlePolicies(graph, deps),
-    declarePeerConflicts(graph, deps),
   ];
 }

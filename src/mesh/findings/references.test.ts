@@ -60,7 +60,8 @@ test('mirrors, tcp and tls routes are looked at too', () => {
     tcp: [{route: [{destination: {host: t}}]}],
     tls: [{match: [{sniHosts: [a]}], route: [{destination: {host: s}}]}]
   }`;
-  expect(check(one, route(spec)).map((text) => text.split(':')[0])).toEqual([
+  const ports = '[{name: http, port: 80}, {name: tcp, port: 81}, {name: tls, port: 82}]';
+  expect(check(service('a', ports), route(spec)).map((text) => text.split(':')[0])).toEqual([
     'RefNotFound spec.http[0].mirrors[0].destination.host',
     'RefNotFound spec.tcp[0].route[0].destination.host',
     'RefNotFound spec.tls[0].route[0].destination.host',

@@ -13,8 +13,9 @@ import { toldTo } from '../../settle/delegate.ts';
 import { missingDestination } from '../../settle/missing-destination.ts';
 import { type GatewayHosts, declareGatewayHosts, outsideGateways } from './gateway-hosts.ts';
 import type { HasProblems } from './problems.ts';
+import { addressHosts, uselessRoutes } from './useless-routes.ts';
 import { type DestinationDeps, lookupFor, nameOf } from '../resources/destinations.ts';
-import { serviceFor } from '../clients/lookups.ts';
+import { concreteService, serviceFor } from '../clients/lookups.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
 import type { VirtualServices } from '../objects/virtual-services.ts';
 
@@ -77,6 +78,8 @@ function* findingsOf(
   yield* missingDestinations(model, read, deps);
   yield* missingGateways(key, model, read, deps);
   yield* outsideGateways(key, model, read, deps.gatewayHosts);
+  yield* uselessRoutes(key, model, read, deps);
+  yield* addressHosts(model, read, deps);
 }
 
 function* missingDestinations(model: VirtualServiceModel, read: Reader, deps: ReferenceDeps): Iterable<Problem> {
@@ -87,7 +90,7 @@ function* missingDestinations(model: VirtualServiceModel, read: Reader, deps: Re
   );
   for (const same of Map.groupBy(destinationsOf(model), ({ destination }) => nameOf(destination)).values()) {
     const { destination } = same[0]!;
-    const own = serviceFor(read, deps, view, destination.host)?.ports.map((port) => port.number) ?? [];
+    const own = concreteService(read, deps, view, destination.host)?.ports.map((port) => port.number) ?? [];
     // Without a port in the route, the request's port applies: it is enough if the destination has one of these ports.
     const candidates = destination.port !== undefined || ports.length === 0 ? [own[0] ?? 0] : ports;
     const targets = candidates.map((port) => lookup(destination, port));

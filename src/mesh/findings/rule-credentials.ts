@@ -40,7 +40,7 @@ export function declareRuleCredentialProblems(
     for (const { value } of read.group(credentials.byResource, resource)) {
       if (!isClient(value.account)) continue;
       const { problem, content, isPending } = credentialState(read, inputs, value, part);
-      if (isPending || (content !== undefined && problem === undefined)) return undefined;
+      if (isPending || problem === undefined) return undefined;
       found ??=
         content === undefined
           ? `${problem}; requests that need it get 503.`

@@ -33,6 +33,7 @@ import { type Member, type Members, sameMember } from '../resources/members.ts';
 import type { HasProblems } from '../findings/problems.ts';
 import { optionsOf } from '../inputs.ts';
 import { declareRouterFindings } from './findings.ts';
+import { declareUnreachablePorts } from './unreachable-ports.ts';
 import { credentialState } from '../resources/credentials.ts';
 import { type InForce, declareReconciled } from '../objects/in-force.ts';
 import { settingOf } from '../settings.ts';
@@ -92,7 +93,15 @@ export function declareGateways(
     models,
     routers: routers.classes,
     accessOf: (stream, read) => accessOf(stream, read, { ...deps, routers, sets, settle: listeners.settle }),
-    problems: [parsed, declareRouterFindings(graph, deps, routers, [sets, listeners.built, ...routes.findings])],
+    problems: [
+      parsed,
+      declareRouterFindings(graph, deps, routers, [
+        sets,
+        listeners.built,
+        declareUnreachablePorts(graph, deps, routers, models),
+        ...routes.findings,
+      ]),
+    ],
   };
 }
 

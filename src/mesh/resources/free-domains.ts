@@ -15,7 +15,8 @@ import { egressOf } from '../objects/sidecars.ts';
  *
  * 1. A Kubernetes Service keeps its short forms and addresses, before ServiceEntries in other namespaces.
  * 2. A domain that is the name of a host belongs to that host.
- * 3. The host that has the name of an alias, by routes of its own, has all its forms. The same holds for a wildcard for
+ * 3. The host that has the name of an alias, by routes of its own, has all its forms if the alias has the
+ * port, and otherwise only the name. The same holds for a wildcard for
  * pods.
  * 4. An address belongs to the first service that has it: the one exported to the fewest, then the older one; a
  * Service that has the address in another cluster comes last.
@@ -31,10 +32,13 @@ export function freeDomains(subject: DomainsInput, view: ClientView, read: Reade
       .some(
         ({ value: rival }) => isThere(rival, subject, view, read, deps) && !isKept(rival, subject, view, read, deps),
       );
+  /** Routes for an alias without the port are for its full name alone. */
+  const hasForms = (alias: string): boolean =>
+    serviceFor(read, deps, view, alias)?.ports.some(({ number }) => number === subject.port) === true;
   const isFree = ({ name, of, kind, absolute }: DomainClaim): boolean => {
     // The absolute form stays, so that a service always has a virtual host, and its port a table.
     if (name === host) return absolute || !isKept(service, subject, view, read, deps);
-    if (isTaken(name) || (of !== host && isTaken(of))) return false;
+    if (isTaken(name) || (of !== host && isTaken(of) && hasForms(of))) return false;
     if (kind === 'pods') return !isTaken(`*.${of}`);
     return kind !== 'address' || firstAt(name, subject, view, read, deps) === service?.host;
   };

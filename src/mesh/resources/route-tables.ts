@@ -15,7 +15,7 @@ import type { ScopeViews } from '../clients/scopes.ts';
 import { settingOf } from '../settings.ts';
 import { unknownTraffic } from './unknown-traffic.ts';
 import {
-  PROXY_TABLE,
+  proxyTable,
   type RouteDeps,
   type VirtualHostEntry,
   declareVirtualHosts,
@@ -130,21 +130,23 @@ function declareTables(
       if (scope.traits.proxyType === 'router' || scope.traits.family === 'grpc') return;
       const catchAll = catchAllPart(scope, read, deps);
       const taken = new Set<string>();
-      const emitTable = (name: string, pieces: readonly string[]): void => {
+      const emitTable = (name: string, source: string, pieces: readonly string[]): void => {
         if (taken.has(name)) return;
         taken.add(name);
-        emit(`${list}|${name}`, { list, name, header: deps.encoder.routeTableHeader(name), pieces, catchAll });
+        const header = deps.encoder.routeTableHeader(name, source === proxyTable);
+        emit(`${list}|${name}`, { list, name, header, pieces, catchAll });
       };
       for (const { listener, views } of outlets) {
         const found = new Set(views.flatMap((view) => read.get(tablesOfView, view.key) ?? []));
         for (const { name, source } of tablesOfOutlet(listener, found, scope, read, deps))
           emitTable(
             name,
+            source,
             views.map((view) => `${view.key === local ? localKey(view.key) : view.key}|${source}`),
           );
       }
       // Even if a Sidecar imports nothing for it, its listener has a table.
-      if (hasHttpProxy(scope, read, deps)) emitTable(PROXY_TABLE, []);
+      if (hasHttpProxy(scope, read, deps)) emitTable(proxyTable, proxyTable, []);
     },
   );
   // When one virtual host changes, this runs once per scope: it creates no key or part that already exists.
@@ -169,11 +171,11 @@ function tablesOfOutlet(
 ): { name: string; source: string }[] {
   const { port } = listener;
   if (port === undefined) {
-    const all = [...tables].filter((table) => table !== PROXY_TABLE).map((table) => ({ name: table, source: table }));
-    return hasHttpProxy(scope, read, deps) ? [...all, { name: PROXY_TABLE, source: PROXY_TABLE }] : all;
+    const all = [...tables].filter((table) => table !== proxyTable).map((table) => ({ name: table, source: table }));
+    return hasHttpProxy(scope, read, deps) ? [...all, { name: proxyTable, source: proxyTable }] : all;
   }
-  if (port.number === 0) return [{ name: listener.bind, source: PROXY_TABLE }];
-  if (port.protocol === 'HTTP_PROXY') return [{ name: String(port.number), source: PROXY_TABLE }];
+  if (port.number === 0) return [{ name: listener.bind, source: proxyTable }];
+  if (port.protocol === 'HTTP_PROXY') return [{ name: String(port.number), source: proxyTable }];
   const own = String(port.number);
   const routed = protocolClass(port.protocol) === 'http' || tables.has(own);
   return routed ? [{ name: own, source: own }] : [];

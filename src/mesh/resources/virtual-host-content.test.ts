@@ -151,7 +151,7 @@ test('unknown hosts pass, or are refused', () => {
 
 test('a table is its header followed by its virtual hosts', () => {
   const { virtualHost } = build({ service })!;
-  const header = protos.encode(types.route, routeConfigurationHeader('80'));
+  const header = protos.encode(types.route, routeConfigurationHeader('80', false));
   const catchAll = catchAllVirtualHost('ALLOW_ANY').virtualHost;
   const hosts = protos.encode(types.route, { virtualHosts: [virtualHost, catchAll] });
   expect(protos.toJson(types.route, new Uint8Array([...header, ...hosts]))).toMatchObject({

@@ -163,7 +163,7 @@ function* choicesOfService(view: ServiceView, number: number, read: Reader, deps
   for (const target of listTargetsOf(view.list, view.view, read, deps)) {
     const virtualService = virtualServiceFor(candidates, { client: target.client, listenerPort: number });
     for (const table of tablesOf(service, port, view.view, read, deps))
-      yield { target, port: number, listenerPort: table === PROXY_TABLE ? 0 : number, table, virtualService };
+      yield { target, port: number, listenerPort: table === proxyTable ? 0 : number, table, virtualService };
   }
 }
 
@@ -274,7 +274,7 @@ function tablesOf(
 }
 
 /** The table for HTTP proxies, for all ports at once. */
-export const PROXY_TABLE = 'http_proxy';
+export const proxyTable = 'http_proxy';
 
 /**
  * The table for one service, shared by all scopes that see the service: for a port whose protocol is sniffed, or for
@@ -285,7 +285,7 @@ export const isOwnTable = (table: string): boolean => table.includes(':') || tab
 /** Only if something listens for all ports at once. */
 function proxyTables(view: View, read: Reader, deps: RouteDeps): string[] {
   const { proxyHttpPort } = settingOf(read, deps.settings.listeners);
-  return proxyHttpPort > 0 || view.traits.httpProxyPort > 0 || view.egress !== undefined ? [PROXY_TABLE] : [];
+  return proxyHttpPort > 0 || view.traits.httpProxyPort > 0 || view.egress !== undefined ? [proxyTable] : [];
 }
 
 function* choicesOfHost(
@@ -314,7 +314,7 @@ function* choicesOfHost(
       const named = alias?.ports.some((own) => own.number === port) ? alias : undefined;
       const inProxyTables = isProxied(host, view, read, deps) ? proxyTables(view, read, deps) : [];
       for (const table of [String(port), ...inProxyTables])
-        yield { target, port, listenerPort: table === PROXY_TABLE ? 0 : port, table, virtualService, alias: named };
+        yield { target, port, listenerPort: table === proxyTable ? 0 : port, table, virtualService, alias: named };
     }
 }
 

@@ -7,6 +7,7 @@ import { readConnectionPool, readOutlierDetection, readRetryBudget } from './poo
 import { present } from './values.ts';
 import { quote } from '../../api/quote.ts';
 import type { Field } from '../field.ts';
+import { remarkOnProvider } from '../secret-providers.ts';
 import { filePath } from '../file-path.ts';
 
 /** A policy, and its settings for individual ports. */
@@ -134,6 +135,7 @@ function checkClientTls(tls: ClientTls, field: Field, namespace: string): void {
     field.get('mode').invalid('ISTIO_MUTUAL uses the certificates of the mesh; remove the others, or use MUTUAL.');
   if (tls.insecureSkipVerify && (files.includes('caCertificates') || tls.subjectAltNames.length > 0))
     field.get('insecureSkipVerify').invalid('contradicts caCertificates and subjectAltNames; remove one.');
+  remarkOnProvider(field.get('credentialName'));
   const other = /^configmap:\/\/([^/]+)\//.exec(tls.credentialName)?.[1];
   if (other !== undefined && other !== namespace)
     field.get('credentialName').invalid(`names a ConfigMap of namespace ${quote(other)}; use one of ${namespace}.`);

@@ -2,6 +2,7 @@ import type { ServerCertificates, ServerKind, ServerTls, TlsVersion } from '../.
 import { type Protocol, isTls, protocolClass } from '../../model/service.ts';
 import { quote } from '../../api/quote.ts';
 import type { Field } from '../field.ts';
+import { remarkOnProvider } from '../secret-providers.ts';
 import { filePath } from '../file-path.ts';
 import { cipherListProblem, cipherProblem } from './ciphers.ts';
 
@@ -80,6 +81,8 @@ function meshCertificates(field: Field): ServerCertificates {
 
 function readCertificates(field: Field, mode: ServerTls['mode']): ServerCertificates {
   const single = field.get('credentialName');
+  for (const name of [single, field.get('caCertCredentialName'), ...field.get('credentialNames').list()])
+    remarkOnProvider(name);
   const several = names(field.get('credentialNames'));
   const credentials = several.length > 0 ? several : single.string() === '' ? [] : [single.string()];
   const pairs = field.get('tlsCertificates').objects();

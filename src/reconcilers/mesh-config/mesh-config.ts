@@ -10,6 +10,7 @@ import type {
   RouteSettings,
   TlsDefaults,
   VisibilitySettings,
+  OutboundPolicy,
 } from '../../model/mesh-config.ts';
 import type { TrafficPolicy, LocalityLbSetting } from '../../model/traffic-policy.ts';
 import { readConnectionPool, readOutlierDetection } from '../destination-rule/pool.ts';
@@ -225,6 +226,12 @@ function retrySetting(field: Field): RetrySetting {
   };
 }
 
+/** A mode that is not supported counts as the one that it extends. */
+function outboundPolicy(mode: Field): OutboundPolicy {
+  const written = mode.oneOf('ALLOW_ANY', 'REGISTRY_ONLY', 'ALLOW_ANY_DYNAMIC_DNS');
+  return written === 'ALLOW_ANY_DYNAMIC_DNS' ? 'ALLOW_ANY' : written;
+}
+
 const NORMALIZATIONS = ['DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_MERGE_SLASHES'] as const;
 
 function listeners(mesh: Field, shared: Shared): ListenerSettings {
@@ -240,7 +247,7 @@ function listeners(mesh: Field, shared: Shared): ListenerSettings {
     proxyHttpPort: mesh.get('proxyHttpPort').integer(0, 65535) ?? 0,
     protocolDetectionTimeout: mesh.get('protocolDetectionTimeout').duration() ?? 0,
     // ALLOW_ANY if absent, although the API's enum begins with REGISTRY_ONLY.
-    outboundTrafficPolicy: outbound.oneOf('ALLOW_ANY', 'REGISTRY_ONLY'),
+    outboundTrafficPolicy: outboundPolicy(outbound),
     inboundTrafficPolicy: shared.inboundTrafficPolicy,
     pathNormalization: normalization === 'DEFAULT' ? 'BASE' : normalization,
     accessLogFile: mesh.get('accessLogFile').string(),

@@ -195,7 +195,7 @@ test('a valid policy has no problems, and its rules keep their order', () => {
     rules: [
       {
         from: [
-          { source: { notIpBlocks: ['10.0.0.1'], principals: ['a', '*'], remoteIpBlocks: ['::/0'] } },
+          { source: { notIpBlocks: ['10.0.0.1'], principals: ['a/b', '*'], remoteIpBlocks: ['::/0'] } },
           { source: { serviceAccounts: ['a', 'b/c'] } },
         ],
         to: [{ operation: { ports: ['0', '65535'], paths: ['/{*}/a/{**}', '/a*'], hosts: ['a', 'a:*'] } }],
@@ -218,7 +218,7 @@ test('a valid policy has no problems, and its rules keep their order', () => {
         broken: false,
         from: [
           [
-            { attribute: { kind: 'principal' }, values: ['a', '*'], notValues: [] },
+            { attribute: { kind: 'principal' }, values: ['a/b', '*'], notValues: [] },
             { attribute: { kind: 'remoteIp' }, values: ['::/0'] },
             { attribute: { kind: 'sourceIp' }, values: [], notValues: ['10.0.0.1'] },
           ],
@@ -241,7 +241,7 @@ test.each([
   ['source.ip', 'sourceIp', '10.0.0.1'],
   ['remote.ip', 'remoteIp', '10.0.0.1'],
   ['source.namespace', 'namespace', 'a'],
-  ['source.principal', 'principal', 'a'],
+  ['source.principal', 'principal', 'a/b'],
   ['source.serviceAccount', 'serviceAccount', 'a'],
   ['source.trustDomain', 'trustDomain', 'a'],
   ['request.auth.principal', 'requestPrincipal', 'a/b'],
@@ -381,11 +381,11 @@ test('whatever JSON a policy is, it is read without throwing, and is in force or
 });
 
 test.each([
-  from({ principals: ['spiffe://cluster.local/ns/a/sa/b'] }),
-  from({ principals: ['cluster.local/ns/a/sa/b'] }),
-  when({ key: 'source.principal', values: ['spiffe://cluster.local/ns/a/sa/b'] }),
-])('%j is a principal, with the scheme of the certificate or without', (spec) => {
-  expect(reconcile(spec).problems).toEqual([]);
+  [from({ principals: ['spiffe://cluster.local/ns/a/sa/b'] }), ['Ineffective']],
+  [from({ principals: ['cluster.local/ns/a/sa/b'] }), []],
+  [when({ key: 'source.principal', values: ['spiffe://cluster.local/ns/a/sa/b'] }), ['Ineffective']],
+])('%j is a principal, with the scheme of the certificate, which is remarked upon, or without', (spec, reasons) => {
+  expect(reconcile(spec).problems.map(({ reason }) => reason)).toEqual(reasons);
   const principals = [[{ attribute: { kind: 'principal' }, values: ['cluster.local/ns/a/sa/b'], notValues: [] }]];
   expect(enforced({ ...spec, action: 'DENY' })).toMatchObject([{ principals }]);
 });

@@ -2,6 +2,7 @@ import { quote } from '../../api/quote.ts';
 import { type AuthorizationRule, type Clause, isOfHttp, textMatch } from '../../model/authorization.ts';
 import type { AuthorizationAction } from '../../model/authorization.ts';
 import type { Field } from '../field.ts';
+import { methodMeant } from '../methods.ts';
 
 /** At most this many remarks about one object. */
 const mostRemarks = 20;
@@ -26,7 +27,8 @@ export function remarkOnRules(rules: readonly AuthorizationRule[], field: Field,
         'TooBroad',
         `compares only what HTTP requests have; on TCP ports, ${action === 'DENY' ? 'it denies every connection' : 'every connection is checked'}. Add to.operation.ports with the HTTP ports of the workload.`,
       ]);
-    for (const clause of clauses) remarks.push(...remarksOnHosts(clause, path), ...remarksOnStars(clause, path));
+    for (const clause of clauses)
+      remarks.push(...remarksOnHosts(clause, path), ...remarksOnStars(clause, path), ...remarksOnMethods(clause, path));
   }
   for (const [path, reason, message] of remarks.slice(0, mostRemarks)) field.findings.report(path, reason, message);
 }
@@ -61,6 +63,16 @@ function remarksOnStars(clause: Clause, path: string): [string, 'Ineffective', s
         ? `; ${quote('{*}')} stands for one segment, and ${quote('{**}')} for any number of them`
         : '';
     const message = `compares the * in ${quote(found)} as it stands: it means anything only at the beginning or the end of a value, and not at both${instead}.`;
+    return [[path, 'Ineffective', message] as [string, 'Ineffective', string]];
+  });
+}
+
+/** Methods are compared with their case. */
+function remarksOnMethods(clause: Clause, path: string): [string, 'Ineffective', string][] {
+  return clause.flatMap(({ attribute, values, notValues }) => {
+    const [found] = attribute.kind === 'method' ? [...values, ...notValues].filter((value) => methodMeant(value)) : [];
+    if (found === undefined) return [];
+    const message = `compares the method ${quote(found)}, which no request has: methods are in upper case. Write ${methodMeant(found)}.`;
     return [[path, 'Ineffective', message] as [string, 'Ineffective', string]];
   });
 }

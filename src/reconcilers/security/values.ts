@@ -61,10 +61,22 @@ export function readValues(field: Field, kind: ValueKind, namespace: string): Va
           ? `is longer than ${longestValue} characters.`
           : problemOf[kind](value);
     if (problem !== undefined) element.invalid(problem);
+    else if (kind === 'principal') remarkOnPrincipal(element, value);
     if (value === '' || problem !== undefined) ok = false;
     return canonical(value, kind, namespace);
   });
   return { ok, values };
+}
+
+/** What is read, and rarely meant. */
+function remarkOnPrincipal(field: Field, value: string): void {
+  const rest = value.startsWith(SPIFFE) ? value.slice(SPIFFE.length) : value;
+  const message = value.startsWith(SPIFFE)
+    ? `begins with ${SPIFFE}, as no principal does; it is left out, but in Istio the value matches nobody. Write ${quote(rest)}.`
+    : !/[/*]/.test(rest)
+      ? `${quote(value)} matches nobody: a principal is ${quote('TRUST_DOMAIN/ns/NAMESPACE/sa/ACCOUNT')}.`
+      : undefined;
+  if (message !== undefined) field.findings.report(field.path, 'Ineffective', message);
 }
 
 function canonical(value: string, kind: ValueKind, namespace: string): string {

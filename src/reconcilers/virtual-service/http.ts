@@ -14,6 +14,7 @@ import { problemOfRewrite, tooManyRegexes, workOf } from '../regex.ts';
 import { readHeaderOperations, readHeaderText } from './headers.ts';
 import { readHttpMatch } from './match.ts';
 import { readDestination, type NameContext } from './names.ts';
+import { remarkOnPlainText, remarkOnSubstitution } from './remarks.ts';
 import { readCors, readFault, readPercentage, readRetries, readTimeout } from './policies.ts';
 
 const maxBody = 1024 * 1024;
@@ -123,11 +124,14 @@ function readRewrite(field: Field): Rewrite | undefined {
   const uri = readHeaderText(field.get('uri'));
   const authority = readHeaderText(field.get('authority'));
   const regex = field.get('uriRegexRewrite').expectObject();
+  remarkOnPlainText(field.get('uri'), uri);
+  remarkOnPlainText(field.get('authority'), authority);
   if (uri === '' && authority === '' && !regex.isSet) field.invalid('needs uri, uriRegexRewrite or authority.');
   if (!regex.isSet) return { authority, ...(uri === '' ? {} : { uri }) };
   if (uri !== '') field.invalid('has uri and uriRegexRewrite; keep one of them.');
   const match = regex.get('match').string();
   const rewrite = readHeaderText(regex.get('rewrite'));
+  remarkOnSubstitution(regex.get('rewrite'), rewrite);
   const problem = regex.findings.spend(workOf(match)) ? problemOfRewrite(match, rewrite) : tooManyRegexes;
   if (problem !== undefined) regex.get('match').invalid(`${quote(match)} ${problem}.`);
   return { authority, regex: { match, rewrite } };
@@ -165,6 +169,8 @@ function readRedirect(field: Field, route: Field): RedirectAction {
   field.expectObject();
   const authority = readHeaderText(field.get('authority'));
   const uri = readHeaderText(field.get('uri'));
+  remarkOnPlainText(field.get('uri'), uri);
+  remarkOnPlainText(field.get('authority'), authority);
   const prefix = field.get('prefixRewrite');
   const prefixRewrite = prefix.isSet ? readHeaderText(prefix) : undefined;
   const scheme = field.get('scheme').string();

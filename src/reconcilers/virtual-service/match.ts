@@ -8,6 +8,7 @@ import type { Field } from '../field.ts';
 import { problemOfRegex, tooManyRegexes, workOf } from '../regex.ts';
 import { isHeaderName } from './headers.ts';
 import { resolveGateway } from './names.ts';
+import { remarkOnMethod, remarkOnPath, remarkOnScheme } from './remarks.ts';
 
 const claimsPrefix = '@request.auth.claims';
 
@@ -17,6 +18,9 @@ export function readHttpMatch(field: Field, namespace: string): HttpMatch {
   const method = readStringMatch(field.get('method'));
   const authority = readStringMatch(field.get('authority'));
   const scheme = readStringMatch(field.get('scheme'));
+  remarkOnPath(field.get('uri'), uri);
+  remarkOnMethod(field.get('method'), method);
+  remarkOnScheme(field.get('scheme'), scheme);
   const headers: HeaderMatch[] = [];
   const claims: ClaimMatch[] = [];
   for (const [list, invert] of [['headers', false] as const, ['withoutHeaders', true] as const]) {

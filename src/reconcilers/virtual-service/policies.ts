@@ -4,6 +4,7 @@ import { quote } from '../../api/quote.ts';
 import type { Field } from '../field.ts';
 import { isHeaderName } from './headers.ts';
 import { readStringMatch } from './match.ts';
+import { remarkOnShare } from './remarks.ts';
 
 const retryConditions = new Set([
   '5xx',
@@ -104,6 +105,7 @@ function readDelay(field: Field): Fault['delay'] {
   if (field.get('exponentialDelay').isSet && !field.get('fixedDelay').isSet) return undefined;
   const fixedDelay = readPositive(field.get('fixedDelay'));
   if (fixedDelay === undefined) field.get('fixedDelay').invalid('must set how long requests are delayed.');
+  else if (fixedDelay > 0) remarkOnShare(field, 'delayed');
   const percentage = readPercentage(field.get('percentage'));
   return {
     fixedDelay: fixedDelay ?? 1,
@@ -119,7 +121,10 @@ function readAbort(field: Field): Fault['abort'] {
   if (http !== undefined && grpc.isSet) field.invalid('has httpStatus and grpcStatus; keep one of them.');
   const percentage = readPercentage(field.get('percentage'));
   const share = percentage === undefined ? {} : { percentage };
-  if (http !== undefined) return { status: { kind: 'http', code: http }, ...share };
+  if (http !== undefined) {
+    if (!grpc.isSet) remarkOnShare(field, 'aborted');
+    return { status: { kind: 'http', code: http }, ...share };
+  }
   if (!grpc.isSet && (field.get('httpStatus').isSet || field.get('http2Error').isSet)) return undefined;
   if (!grpc.isSet) {
     field.findings.report(field.path, 'Ineffective', 'has no status and is ignored; set httpStatus or grpcStatus.');
@@ -127,6 +132,7 @@ function readAbort(field: Field): Fault['abort'] {
   }
   const code = grpcStatuses.indexOf(grpc.string());
   if (code < 0) grpc.invalid(`${quote(grpc.string())} is not the name of a gRPC status.`);
+  else remarkOnShare(field, 'aborted');
   return { status: { kind: 'grpc', code: Math.max(code, 0) }, ...share };
 }
 

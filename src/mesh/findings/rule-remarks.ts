@@ -1,0 +1,180 @@
+import type { DestinationRule } from '../../api/gen/destination-rule.gen.ts';
+import type { ObjectRef } from '../../api/object.ts';
+import type { Problem } from '../../api/problem.ts';
+import { boundProblems } from '../../api/problem-list.ts';
+import { quote } from '../../api/quote.ts';
+import type { Collection, Emit, Graph } from '../../cache/graph.ts';
+import { isWildcard } from '../../model/host.ts';
+import { covers } from '../../model/locality-groups.ts';
+import { resolvePolicy } from '../../model/policy-resolution.ts';
+import { type MeshService, isTls } from '../../model/service.ts';
+import type { DestinationRuleModel, LocalityLbSetting, Subset, TrafficPolicy } from '../../model/traffic-policy.ts';
+import { anyTraits } from '../../model/traits.ts';
+import { meshGateway } from '../../model/virtual-service.ts';
+import { concreteService } from '../clients/lookups.ts';
+import type { VirtualServices } from '../objects/virtual-services.ts';
+import type { DestinationDeps } from '../resources/destinations.ts';
+import type { HasProblems } from './problems.ts';
+import { takesHttp } from './useless-routes.ts';
+
+/** A traffic policy as it is written somewhere in a rule. */
+interface Level {
+  /** `spec.subsets[0].trafficPolicy` */
+  readonly field: string;
+  /** Of a port, if it is for one. */
+  readonly port?: number;
+  readonly subset?: Subset;
+  /** What is written here. */
+  readonly own: TrafficPolicy;
+}
+
+/** What is valid in DestinationRules, and has no effect, or a bad one, together with what else is there. */
+export function declareRuleRemarks(
+  graph: Graph,
+  deps: DestinationDeps & { readonly virtualServices: VirtualServices },
+): Collection<HasProblems> {
+  const rivals = graph.index('rules of one host for remarks', deps.rules.single, (_, { namespace, host }) => [
+    `${namespace}/${host}`,
+  ]);
+  const { routes } = deps.virtualServices;
+  const httpTo = graph.index('http routes by destination', routes, (_, { http }) => [
+    ...new Set(
+      http.flatMap(({ action }) => (action.kind === 'forward' ? action.destinations.map(({ host }) => host) : [])),
+    ),
+  ]);
+  return graph.derive('remarks on rules', deps.rules.single, (key, rule, read, emit: Emit<HasProblems>) => {
+    const object = read.get(deps.inputs.objects.DestinationRule, key) as DestinationRule | undefined;
+    if (object === undefined) return;
+    const levels = levelsOf(rule, object);
+    const view = { client: rule.namespace, traits: anyTraits };
+    const service = isWildcard(rule.host) ? undefined : concreteService(read, deps, view, rule.host);
+    const others = read.group(rivals, `${rule.namespace}/${rule.host}`).map(({ value }) => value);
+    const problems = boundProblems(findings());
+    if (problems.length > 0) emit(key, { problems });
+
+    function* findings(): Iterable<Problem> {
+      const [ref] = rule.origins;
+      if (ref === undefined) return;
+      if (!detects(others, ref)) yield* idleLocalities(ref, rule, levels);
+      if (service === undefined || service.host !== rule.host) return;
+      yield* unknownPorts(ref, service, levels);
+      yield* nobodyLeft(ref, service, levels);
+      yield* doubleTls(ref, service, levels, (port) =>
+        read
+          .group(httpTo, rule.host)
+          .some(
+            ({ value }) =>
+              value.http.some(
+                ({ action }) =>
+                  action.kind === 'forward' &&
+                  action.destinations.some((to) => to.host === rule.host && (to.port ?? port) === port),
+              ) &&
+              (value.gateways.some((gateway) => gateway !== meshGateway) || takesHttp(value, read, deps)),
+          ),
+      );
+    }
+  });
+}
+
+/** Whether another rule for the same host, with which this one is merged, ejects endpoints. */
+function detects(rules: readonly DestinationRuleModel[], ref: ObjectRef): boolean {
+  return rules.some(
+    ({ origins, policy, portPolicies, subsets }) =>
+      origins[0] !== ref &&
+      [policy, ...Object.values(portPolicies), ...subsets.map((subset) => subset.policy)].some(
+        ({ outlierDetection }) => outlierDetection !== undefined,
+      ),
+  );
+}
+
+function levelsOf(rule: DestinationRuleModel, { spec }: DestinationRule): readonly Level[] {
+  const portsOf = (
+    field: string,
+    written: DestinationRule['spec']['trafficPolicy'],
+    policies: DestinationRuleModel['portPolicies'],
+  ): Level[] =>
+    (written?.portLevelSettings ?? []).flatMap(({ port }, i): Level[] => {
+      const own = policies[port?.number ?? 0];
+      return own === undefined ? [] : [{ field: `${field}.portLevelSettings[${i}]`, port: port!.number!, own }];
+    });
+  const top = 'spec.trafficPolicy';
+  const subsets = (spec.subsets ?? []).flatMap(({ name, trafficPolicy }, i): Level[] => {
+    const subset = rule.subsets.find((one) => one.name === name);
+    if (subset === undefined) return [];
+    const field = `spec.subsets[${i}].trafficPolicy`;
+    const ports = portsOf(field, trafficPolicy, subset.portPolicies);
+    return [{ field, own: subset.policy }, ...ports].map((level) => ({ ...level, subset }));
+  });
+  return [{ field: top, own: rule.policy }, ...portsOf(top, spec.trafficPolicy, rule.portPolicies), ...subsets];
+}
+
+function report(object: ObjectRef, field: string, message: string): Problem {
+  return { object, field, reason: 'Ineffective', message };
+}
+
+/** Envoy leaves a locality only for lack of healthy endpoints, and only outlier detection finds that they are not. */
+function* idleLocalities(ref: ObjectRef, rule: DestinationRuleModel, levels: readonly Level[]): Iterable<Problem> {
+  for (const { field, own, port = 0, subset } of levels) {
+    const locality = own.loadBalancer?.localityLb;
+    if (locality === undefined || !locality.enabled || locality.distribute.length > 0) continue;
+    if (resolvePolicy(rule, port, subset, {}).outlierDetection !== undefined) continue;
+    const inherits = port !== 0 && rule.policy.outlierDetection !== undefined;
+    const message = `has no effect without outlierDetection, by which failing endpoints are found; add it ${inherits ? 'here: settings for ports inherit nothing' : 'to the same policy'}.`;
+    yield report(ref, `${field}.loadBalancer.localityLbSetting${memberOf(locality)}`, message);
+  }
+}
+
+function memberOf({ failover, failoverPriority }: LocalityLbSetting): string {
+  return failover.length > 0 ? '.failover' : failoverPriority.length > 0 ? '.failoverPriority' : '';
+}
+
+function* unknownPorts(ref: ObjectRef, { host, ports }: MeshService, levels: readonly Level[]): Iterable<Problem> {
+  for (const { field, port } of levels) {
+    if (port === undefined || ports.length === 0 || ports.some(({ number }) => number === port)) continue;
+    const message = `has no effect: ${quote(host)} has no port ${port}; name one of ${ports.map(({ number }) => number).join(', ')}.`;
+    yield report(ref, `${field}.port.number`, message);
+  }
+}
+
+/** Endpoints that a ServiceEntry names itself; of others, the places are those of Nodes. */
+function* nobodyLeft(ref: ObjectRef, service: MeshService, levels: readonly Level[]): Iterable<Problem> {
+  const { endpoints, selector, resolution, host } = service;
+  if (endpoints.length === 0 || selector !== undefined || !BALANCED.has(resolution)) return;
+  for (const { field, own, subset } of levels) {
+    const labels = Object.entries(subset?.labels ?? {});
+    const among = endpoints.filter((endpoint) => labels.every(([name, value]) => endpoint.labels[name] === value));
+    if (among.length === 0) continue;
+    for (const [i, { from, to }] of (own.loadBalancer?.localityLb?.distribute ?? []).entries()) {
+      const patterns = Object.keys(to);
+      if (own.loadBalancer?.localityLb?.enabled !== true) continue;
+      if (among.some(({ locality }) => patterns.some((pattern) => covers(pattern, locality)))) continue;
+      const places = [...new Set(among.map(({ locality }) => (locality === '' ? 'none' : quote(locality))))];
+      const message = `names no locality of an endpoint of ${quote(host)} (they have ${places.slice(0, 5).join(', ')}), so that clients in ${quote(from)} get 503; name the localities of its endpoints.`;
+      yield report(ref, `${field}.loadBalancer.localityLbSetting.distribute[${i}].to`, message);
+    }
+  }
+}
+
+const BALANCED: ReadonlySet<MeshService['resolution']> = new Set(['ClientSideLB', 'DNSLB']);
+
+/** @param hasHttp whether routes send requests to the port that proxies have seen as HTTP. */
+function* doubleTls(
+  ref: ObjectRef,
+  { host, ports }: MeshService,
+  levels: readonly Level[],
+  hasHttp: (port: number) => boolean,
+): Iterable<Problem> {
+  for (const { field, port, own } of levels) {
+    if (own.tls?.mode !== 'SIMPLE' && own.tls?.mode !== 'MUTUAL') continue;
+    const concerned = ports.filter(
+      ({ number, protocol }) =>
+        isTls(protocol) &&
+        (port === undefined ? !levels.some((level) => level.port === number) : port === number) &&
+        !hasHttp(number),
+    );
+    const [first] = concerned;
+    if (first === undefined) continue;
+    const message = `encrypts connections to port ${first.number} of ${quote(host)} a second time: its protocol is ${first.protocol}, so the application encrypts them already. If it sends plain HTTP, declare the port as HTTP; otherwise, remove the setting.`;
+    yield report(ref, `${field}.tls.mode`, message);
+  }
+}

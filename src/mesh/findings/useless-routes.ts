@@ -1,0 +1,124 @@
+import type { Problem } from '../../api/problem.ts';
+import { quote } from '../../api/quote.ts';
+import type { Collection, Reader } from '../../cache/graph.ts';
+import { isAddress } from '../../model/address.ts';
+import { isWildcard } from '../../model/host.ts';
+import { type MeshService, type Protocol, isRouted, isTls, protocolClass } from '../../model/service.ts';
+import { anyTraits } from '../../model/traits.ts';
+import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
+import { concreteService } from '../clients/lookups.ts';
+import type { Services } from '../objects/services.ts';
+import type { DestinationDeps } from '../resources/destinations.ts';
+import { type GatewayHosts, type RouteKind, accepts, hostsOfGateway } from './gateway-hosts.ts';
+
+const kinds: readonly RouteKind[] = ['http', 'tls', 'tcp'];
+
+/** Which ports of a service each kind of routes is for, on sidecars. */
+const takes: Readonly<Record<RouteKind, (protocol: Protocol) => boolean>> = {
+  http: isRouted,
+  tls: isTls,
+  tcp: (protocol) => !isTls(protocol) && ['tcp', 'sniffed'].includes(protocolClass(protocol)),
+};
+
+/**
+ * Routes of a kind that nobody takes: for requests where connections are forwarded, or the reverse. Nothing is said
+ * where something that a VirtualService names is not known.
+ */
+export function* uselessRoutes(
+  key: string,
+  model: VirtualServiceModel,
+  read: Reader,
+  deps: DestinationDeps & { readonly gatewayHosts: Collection<GatewayHosts> },
+): Iterable<Problem> {
+  const written = kinds.filter((kind) => model[kind].length > 0);
+  /** The kinds that have an effect somewhere; all, if it is not known. */
+  const useful = new Set<RouteKind>();
+  const idle: Problem[] = [];
+  for (const [i, gateway] of model.gateways.entries()) {
+    if (gateway === meshGateway) {
+      const ports = portsOf(model, read, deps);
+      for (const kind of kinds) if (ports === undefined || ports.some(takes[kind])) useful.add(kind);
+      continue;
+    }
+    const hosts = hostsOfGateway(key, gateway, read, deps.gatewayHosts);
+    const taken = kinds.filter((kind) => {
+      const taking = hosts?.taking[kind];
+      return hosts === undefined || (taking && model.hosts.some((host) => accepts(taking, model, host)));
+    });
+    for (const kind of taken) useful.add(kind);
+    // Of none at all, something else is said.
+    if (taken.length > 0 && !written.some((kind) => taken.includes(kind)))
+      idle.push(problem(model, `spec.gateways[${i}]`, `${ofGateway(gateway, taken)} ${advice(taken, written)}`));
+  }
+  yield* idle;
+  if (useful.size === 0 || idle.length === model.gateways.length) return;
+  for (const kind of written)
+    if (!useful.has(kind)) yield problem(model, `spec.${kind}`, whyUseless(kind, model, read, deps));
+}
+
+function problem({ ref: object }: VirtualServiceModel, field: string, message: string): Problem {
+  return { object, field, reason: 'Ineffective', message };
+}
+
+function ofGateway(gateway: string, taken: readonly RouteKind[]): string {
+  return `has no effect: the servers of Gateway ${gateway} for these hosts take only ${taken.join(' and ')} routes.`;
+}
+
+function advice(taken: readonly RouteKind[], written: readonly RouteKind[]): string {
+  if (taken.includes('tls'))
+    return written.includes('http')
+      ? 'Write tls routes with sniHosts, or have the server terminate TLS (mode SIMPLE); until then its port stays shut.'
+      : 'Write tls routes with sniHosts; until then its port stays shut.';
+  return taken.includes('http')
+    ? 'Write http routes; until then requests get 404.'
+    : 'Write tcp routes; until then its port stays shut.';
+}
+
+/** The protocols of all ports of its hosts; undefined: one of them is not known. */
+function portsOf(model: VirtualServiceModel, read: Reader, deps: DestinationDeps): readonly Protocol[] | undefined {
+  const view = { client: model.namespace, traits: anyTraits };
+  const services = model.hosts.map((host) => (isWildcard(host) ? undefined : concreteService(read, deps, view, host)));
+  if (services.some((service) => service === undefined || service.ports.length === 0)) return undefined;
+  return services.flatMap((service) => service?.ports.map(({ protocol }) => protocol) ?? []);
+}
+
+function whyUseless(kind: RouteKind, model: VirtualServiceModel, read: Reader, deps: DestinationDeps): string {
+  if (!model.gateways.includes(meshGateway)) return 'has no effect: no server of its Gateways takes such routes.';
+  const protocols = [...new Set(portsOf(model, read, deps))].join(', ');
+  const ports = `has no effect: the ports of its hosts have protocol ${protocols}`;
+  switch (kind) {
+    case 'http':
+      return `${ports}, and proxies do not look into these connections. Declare a port as HTTP where the application sends plain HTTP, or write ${protocols.includes('TCP') ? 'tcp' : 'tls'} routes.`;
+    case 'tls':
+      return `${ports}, and only connections to ports with protocol TLS or HTTPS have a server name for sidecars. Declare the protocol, or write other routes.`;
+    case 'tcp':
+      return `${ports}, and tcp routes are only for TCP. Write ${protocols.includes('TLS') || protocols.includes('HTTPS') ? 'tls' : 'http'} routes.`;
+  }
+}
+
+/** Whether sidecars may take http routes of a VirtualService for the mesh. */
+export function takesHttp(model: VirtualServiceModel, read: Reader, deps: DestinationDeps): boolean {
+  return portsOf(model, read, deps)?.some(isRouted) ?? true;
+}
+
+/** Hosts that are addresses of services: sidecars find routes by the host of a service. */
+export function* addressHosts(
+  model: VirtualServiceModel,
+  read: Reader,
+  { services }: { readonly services: Services },
+): Iterable<Problem> {
+  if (!model.gateways.includes(meshGateway) || model.http.length === 0) return;
+  for (const [i, host] of model.hosts.entries()) {
+    if (!isAddress(host)) continue;
+    const [service] = read.group(services.byAddress, host).map(({ value }) => value);
+    const ports = service === undefined ? [] : routedPorts(service);
+    if (service === undefined || ports.length === 0) continue;
+    const where = ports.length === 1 ? `port ${ports[0]}` : `ports ${ports.join(', ')}`;
+    const message = `${quote(host)} has no effect for sidecars on ${where}: there the address belongs to ${quote(service.host)}, and only routes for that host apply. Name that host.`;
+    yield problem(model, `spec.hosts[${i}]`, message);
+  }
+}
+
+function routedPorts({ ports }: MeshService): readonly number[] {
+  return ports.filter(({ protocol }) => isRouted(protocol)).map(({ number }) => number);
+}
