@@ -433,7 +433,11 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
       inCart('VirtualService', { hosts: [cart], http: [{ directResponse: { status } }] });
 
     // The same values as those of the stable release, with a revision: neither takes anything from the other.
-    const values = ['--set', 'revision=canary,replicas=1,plaintext.enabled=true'];
+    // It has the name of the stable one, too: these Envoys move as they are, and Pods would be created anew.
+    const values = [
+      ...['--set', 'revision=canary,replicas=1'],
+      ...['--set', 'extraArgs={--secure-names=fairlead.istio-system.svc}'],
+    ];
     await cluster.api.helm(
       'install',
       'canary',
@@ -450,7 +454,7 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
     const canary = await cluster.start(pod);
     await canary.ready();
 
-    const ports = { stable: first.adsPort, canary: canary.adsPort };
+    const ports = { stable: first.securePort, canary: canary.securePort };
     const move = async (namespace: keyof typeof proxies, to: keyof typeof ports): Promise<void> => {
       const label = to === 'canary' ? 'istio.io/rev=canary' : 'istio.io/rev-';
       await cluster.api.kubectl('label', 'namespace', namespace, label);
@@ -469,9 +473,10 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
     const cartEnvoy = await startEnvoy({
       adsPort: cartFrontend.port,
       delta: true,
+      tls: await cluster.certify('cart', 'client'),
       node: {
         id: 'sidecar~10.244.1.2~client.cart~cart.svc.cluster.local',
-        metadata: { NAMESPACE: 'cart', INTERCEPTION_MODE: 'NONE' },
+        metadata: { NAMESPACE: 'cart', SERVICE_ACCOUNT: 'client', INTERCEPTION_MODE: 'NONE' },
       },
     });
     try {
