@@ -67,7 +67,7 @@ export function objectsWithProducts(): [title: string, object: KubernetesObject]
     [
       'a DestinationRule with 500 subsets, each with 20 ports',
       custom('DestinationRule', {
-        host: 'a',
+        host: 'twenty',
         subsets: subsetsOf(500).map((subset) => ({
           ...subset,
           trafficPolicy: {

@@ -13,12 +13,15 @@ function custom(kind: string, spec: object): KubernetesObject {
   return { apiVersion: 'networking.istio.io/v1', kind, metadata, spec } as KubernetesObject;
 }
 
-const wideService = {
-  apiVersion: 'v1',
-  kind: 'Service',
-  metadata: { name: 'wide', namespace: 'shop' },
-  spec: { clusterIP: '10.96.1.3', ports: many(50, (i) => ({ name: `http-${i}`, port: 80 + i })) },
-} as KubernetesObject;
+const serviceOf = (name: string, ports: number) =>
+  ({
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name, namespace: 'shop' },
+    spec: { clusterIP: '10.96.1.3', ports: many(ports, (i) => ({ name: `http-${i}`, port: 80 + i })) },
+  }) as KubernetesObject;
+
+const wideService = serviceOf('wide', 50);
 
 const routesOf = (hosts: readonly string[], routes: number) =>
   custom('VirtualService', {
@@ -348,6 +351,6 @@ test.each<[string, readonly KubernetesObject[], string]>([
 });
 
 test.each(objectsWithProducts())('%s is possible', (_, object) => {
-  const mesh = servedBeside(object);
+  const mesh = servedBeside(serviceOf('twenty', 20), object);
   expect([...mesh.mesh.problems.byObject.entries()]).toEqual([]);
 });
