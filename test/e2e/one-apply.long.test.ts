@@ -1,0 +1,6 @@
+import { withPeers } from '../peers/with-peers.ts';
+import { PEERS, appliedTogether } from './one-apply.ts';
+
+withPeers(PEERS, 'the objects of one kubectl apply, again and again', () => {
+  appliedTogether(20);
+});
