@@ -46,7 +46,7 @@ export function inMemory(): RotationStore {
 const SECRET = 'fairlead-ca';
 /** The entry beside those that sign. */
 const STATE = 'rotation.json';
-/** An annotation. Its value names the roots, so that it is no standing order. */
+/** An annotation whose value is the hash of the roots to give up: it permits nothing later. */
 const ABANDON = 'fairlead.dev/abandon-roots';
 
 /** For all replicas in a cluster. */
