@@ -433,7 +433,7 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
       inCart('VirtualService', { hosts: [cart], http: [{ directResponse: { status } }] });
 
     // The same values as those of the stable release, with a revision: neither takes anything from the other.
-    // It has the name of the stable one, too: these Envoys move as they are, and Pods would be created anew.
+    // It goes by the name of the stable one: these Envoys move as they are, where Pods would be replaced.
     const values = [
       ...['--set', 'revision=canary,replicas=1'],
       ...['--set', 'extraArgs={--secure-names=fairlead.istio-system.svc}'],

@@ -1,6 +1,12 @@
 import { Buffer } from 'node:buffer';
 import type { ContentHasher } from './content-hash.ts';
 
+/**
+ * A name is no further than this from the place that its hash names. It is nowhere near that far, unless somebody has
+ * chosen names whose hashes collide, so that each would be compared with all others.
+ */
+const MOST_STEPS = 64;
+
 /** Names as bytes, found by their hash: those of a request are compared with them without becoming strings. */
 export class NameIndex {
   readonly #hasher: ContentHasher;
@@ -11,17 +17,29 @@ export class NameIndex {
   /** Numbers of names plus one, at the first free place from the one that their hash names; a power of two of places. */
   readonly #places: Uint32Array;
 
-  constructor(names: ReadonlySet<string>, hasher: ContentHasher) {
+  /** Undefined: too many of the hashes collide. */
+  static of(names: ReadonlySet<string>, hasher: ContentHasher): NameIndex | undefined {
+    const index = new NameIndex(names, hasher);
+    return index.#fill(names) ? index : undefined;
+  }
+
+  private constructor(names: ReadonlySet<string>, hasher: ContentHasher) {
     this.#hasher = hasher;
     this.#bytes = Buffer.from([...names].join(''));
     this.#starts = new Uint32Array(names.size + 1);
     this.#places = new Uint32Array(2 ** Math.ceil(Math.log2(2 * names.size + 1)));
+  }
+
+  #fill(names: Iterable<string>): boolean {
     let [number, at] = [0, 0];
     for (const name of names) {
-      hasher.text(name);
-      this.#places[this.#freePlace(hasher.a)] = ++number;
+      this.#hasher.text(name);
+      const place = this.#freePlace(this.#hasher.a);
+      if (place === undefined) return false;
+      this.#places[place] = ++number;
       this.#starts[number] = at += Buffer.byteLength(name);
     }
+    return true;
   }
 
   /** Whether one of the names has these bytes. `view`: of the same bytes. */
@@ -29,8 +47,10 @@ export class NameIndex {
     this.#hasher.bytes(view, from, to);
     const places = this.#places;
     const last = places.length - 1;
-    for (let place = this.#hasher.a & last; places[place] !== 0; place = (place + 1) & last)
+    for (let steps = 0, place = this.#hasher.a & last; steps < MOST_STEPS; steps++, place = (place + 1) & last) {
+      if (places[place] === 0) return false;
       if (this.#is(places[place]! - 1, bytes, from, to)) return true;
+    }
     return false;
   }
 
@@ -42,10 +62,10 @@ export class NameIndex {
     return true;
   }
 
-  #freePlace(hash: number): number {
+  #freePlace(hash: number): number | undefined {
     const last = this.#places.length - 1;
-    let place = hash & last;
-    while (this.#places[place] !== 0) place = (place + 1) & last;
-    return place;
+    for (let steps = 0, place = hash & last; steps < MOST_STEPS; steps++, place = (place + 1) & last)
+      if (this.#places[place] === 0) return place;
+    return undefined;
   }
 }

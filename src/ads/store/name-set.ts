@@ -63,7 +63,8 @@ interface Base {
   readonly room: Room;
   /** How many sets have it. */
   sets: number;
-  index?: NameIndex;
+  /** Undefined until it is needed; `none`: there is none, because hashes collide. */
+  index?: NameIndex | 'none';
 }
 
 /** Names as a request carries them; they become strings only for a set that is not known yet. */
@@ -120,17 +121,15 @@ export class NameSets {
   #known(requested: RequestedNames, hash: SetHash): NameSet | undefined {
     const found = this.#byHash.get(hashKey(hash));
     if (found?.hash.equals(hash) !== true) return undefined;
-    const hasAll =
-      found.differences.size === 0
-        ? requested.areIn(this.#indexOf(found.base))
-        : requested.strings().every((name) => found.has(name));
+    const index = found.differences.size === 0 ? this.#indexOf(found.base) : 'none';
+    const hasAll = index === 'none' ? requested.strings().every((name) => found.has(name)) : requested.areIn(index);
     return hasAll ? hold(found) : undefined;
   }
 
   /** Made once a second client names the same in another order, which Envoys do not do. */
-  #indexOf(base: ReadonlySet<string>): NameIndex {
+  #indexOf(base: ReadonlySet<string>): NameIndex | 'none' {
     const known = this.#bases.get(base)!;
-    return (known.index ??= new NameIndex(base, this.#hasher));
+    return (known.index ??= NameIndex.of(base, this.#hasher) ?? 'none');
   }
 
   #new(names: readonly string[], hash: SetHash, address: string): NameSet {
