@@ -63,6 +63,8 @@ export interface Connection {
 
 export interface Request extends Connection {
   readonly host: string;
+  /** Where it is sent to, if not to 127.0.0.1. */
+  readonly address?: string | undefined;
   readonly path?: string | undefined;
   readonly method?: string | undefined;
   readonly headers?: Readonly<Record<string, string | readonly string[]>> | undefined;
@@ -82,8 +84,8 @@ const WORDS = 'is anybody there';
 
 /** One request on a connection of its own; `closed` if there is no answer. */
 export function send(port: number, request: Request): Promise<Reply | 'closed'> {
-  const { host, path = '/', method = 'GET', headers = {} } = request;
-  const options = { host: '127.0.0.1', port, path, method, headers: { host, ...headers }, agent: false };
+  const { host, address = '127.0.0.1', path = '/', method = 'GET', headers = {} } = request;
+  const options = { host: address, port, path, method, headers: { host, ...headers }, agent: false };
   return new Promise((resolve) => {
     const call =
       request.secrets === undefined

@@ -202,6 +202,16 @@ export class SecuredMesh {
     });
   }
 
+  /**
+   * A sidecar, labelled `app: caller`, that is called on the ports of the services that it reaches.
+   *
+   * @param objects that stay.
+   */
+  async caller(namespace: string, ...objects: readonly KubernetesObject[]): Promise<RunningEnvoy> {
+    await this.#write(...objects);
+    return this.#proxy('sidecar', namespace, 'caller', { app: 'caller' });
+  }
+
   /** A sidecar to which a Pod's connections are redirected; here, there is nothing that does so. */
   redirected(namespace: string): Promise<RunningEnvoy> {
     return this.#proxy('sidecar', namespace, 'redirected', {}, 'REDIRECT');

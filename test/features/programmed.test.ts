@@ -58,6 +58,32 @@ describe.each([
     for (const each of [proxy, other]) expect(each.routes('80')[REVIEWS]).toEqual(splitRoutes(10, 90));
   });
 
+  test('a delegate is programmed when proxies have the routes of its root that it changes', async () => {
+    const root = virtualService('reviews', {
+      hosts: ['reviews'],
+      http: [{ match: [{ uri: { prefix: '/part' } }], delegate: { name: 'part', namespace: 'team' } }],
+    });
+    const delegate = (...paths: readonly string[]) =>
+      virtualService(
+        'part',
+        {
+          http: paths.map((prefix) => ({
+            match: [{ uri: { prefix } }],
+            route: [{ destination: { host: 'reviews.shop.svc.cluster.local' } }],
+          })),
+        },
+        'team',
+      );
+    const { cluster, proxy, programmed } = await serve(delta, root, delegate('/part/a'));
+    const byTheProxy = { ...acknowledged, message: 'Acknowledged by the proxy that it concerns.' };
+    await programmed(root, byTheProxy);
+    await programmed(delegate('/part/a'), byTheProxy);
+    proxy.fallSilent();
+    await cluster.apply(delegate('/part/a', '/part/b'));
+    await programmed(delegate(), pending);
+    expect(proxy.routes('80')[REVIEWS]).toEqual([`/part/a -> ${clusterOf()}`, `/part/b -> ${clusterOf()}`]);
+  });
+
   test('one that has not acknowledged it is named, and is the last to be waited for', async () => {
     const { cluster, program, proxy, programmed } = await serve(delta, rule, split(80, 20));
     await programmed(split(80, 20), acknowledged);
