@@ -51,6 +51,8 @@ export async function startEcho(onEnd: OnEnd, secrets?: WorkloadSecrets): Promis
 }
 
 export interface Connection {
+  /** Where it leads, if not to 127.0.0.1. */
+  readonly address?: string | undefined;
   /** Without: in plaintext. */
   readonly secrets?: Pick<WorkloadSecrets, 'certificate' | 'key'> | 'none' | undefined;
   readonly servername?: string | undefined;
@@ -63,8 +65,6 @@ export interface Connection {
 
 export interface Request extends Connection {
   readonly host: string;
-  /** Where it is sent to, if not to 127.0.0.1. */
-  readonly address?: string | undefined;
   readonly path?: string | undefined;
   readonly method?: string | undefined;
   readonly headers?: Readonly<Record<string, string | readonly string[]>> | undefined;
@@ -105,10 +105,9 @@ export function send(port: number, request: Request): Promise<Reply | 'closed'> 
 
 /** The first line of the answer to these bytes, or `closed`. */
 export function sendBytes(port: number, bytes: string, connection: Connection = {}): Promise<string> {
+  const { address: host = '127.0.0.1' } = connection;
   const isPlain = connection.secrets === undefined;
-  const socket = isPlain
-    ? connect({ host: '127.0.0.1', port })
-    : connectTls({ host: '127.0.0.1', port, ...tlsOptions(connection, ['istio']) });
+  const socket = isPlain ? connect({ host, port }) : connectTls({ host, port, ...tlsOptions(connection, ['istio']) });
   return new Promise((resolve) => {
     let text = '';
     socket.setTimeout(PATIENCE, () => socket.destroy());
@@ -120,10 +119,9 @@ export function sendBytes(port: number, bytes: string, connection: Connection = 
 
 /** Whether what is sent comes back: `echoed`, or `closed`. */
 export function converse(port: number, connection: Connection): Promise<string> {
+  const { address: host = '127.0.0.1' } = connection;
   const isPlain = connection.secrets === undefined;
-  const socket = isPlain
-    ? connect({ host: '127.0.0.1', port })
-    : connectTls({ host: '127.0.0.1', port, ...tlsOptions(connection, ['istio']) });
+  const socket = isPlain ? connect({ host, port }) : connectTls({ host, port, ...tlsOptions(connection, ['istio']) });
   return new Promise((resolve) => {
     const end = (answer: string): void => {
       socket.destroy();

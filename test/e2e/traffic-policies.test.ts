@@ -5,7 +5,7 @@ import { destinationRule, serviceEntry, sidecar, virtualService } from '../featu
 import type { RunningEnvoy } from '../peers/envoy.ts';
 import { freePorts, poll } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
-import { type Reply, type Request, send } from './callers.ts';
+import { type Reply, type Request, converse, send, startEcho } from './callers.ts';
 import { RecordingBackend } from './recording-backend.ts';
 import { SecuredMesh } from './secured-mesh.ts';
 
@@ -68,13 +68,15 @@ withPeers(['envoy'], 'what is asked for of requests, on a real Envoy', () => {
     },
   });
 
+  const until = <T>(what: string, ask: () => Promise<T | undefined>): Promise<T> =>
+    poll(what, ask, { timeoutMs: 10_000 });
   const ask = async (request: Partial<Request> = {}): Promise<Reply> => {
     const reply = await send(port, { host: HOST, ...request });
     return reply === 'closed' ? expect.fail('closed') : reply;
   };
   /** Polls: a listener that was acknowledged takes connections a moment later. */
   const reached = (request: Partial<Request> = {}): Promise<Reply> =>
-    poll('an answer', async () => {
+    until('an answer', async () => {
       const reply = await send(port, { host: HOST, ...request });
       return reply === 'closed' || reply.status === 404 || reply.status === 503 ? undefined : reply;
     });
@@ -155,6 +157,7 @@ withPeers(['envoy'], 'what is asked for of requests, on a real Envoy', () => {
   test('a host below a DYNAMIC_DNS wildcard is resolved when it is asked for, and no other host is', async () => {
     // Names below localhost are loopback addresses to every resolver (RFC 6761).
     const dynamic = await RecordingBackend.start('dynamic', onEnd);
+    const echo = await startEcho(onEnd, mesh.clients.foreign);
     // The request says on which port its host is, so the listener has the same, on another address.
     const bind = '127.0.0.2';
     await mesh.apply(
@@ -162,16 +165,22 @@ withPeers(['envoy'], 'what is asked for of requests, on a real Envoy', () => {
         hosts: ['*.localhost'],
         location: 'MESH_EXTERNAL',
         resolution: 'DYNAMIC_DNS',
-        ports: [{ number: dynamic.port, name: 'http', protocol: 'HTTP' }],
+        ports: [
+          { number: dynamic.port, name: 'http', protocol: 'HTTP' },
+          { number: echo, name: 'tls', protocol: 'TLS' },
+        ],
       }),
       sidecar('caller', {
         workloadSelector: { labels: { app: 'caller' } },
-        egress: [{ port: { number: dynamic.port, protocol: 'HTTP', name: 'http' }, bind, hosts: ['./*'] }],
+        egress: [
+          { port: { number: dynamic.port, protocol: 'HTTP', name: 'http' }, bind, hosts: ['./*'] },
+          { port: { number: echo, protocol: 'TLS', name: 'tls' }, bind, hosts: ['./*'] },
+        ],
         outboundTrafficPolicy: { mode: 'REGISTRY_ONLY' },
       }),
     );
     const askFor = (host: string) => send(dynamic.port, { host, address: bind });
-    const found = await poll('an answer', async () => {
+    const found = await until('an answer', async () => {
       const reply = await askFor(`one.localhost:${dynamic.port}`);
       return reply !== 'closed' && reply.status === 200 ? reply : undefined;
     });
@@ -182,6 +191,9 @@ withPeers(['envoy'], 'what is asked for of requests, on a real Envoy', () => {
     expect(await askFor(`localhost:${dynamic.port}`)).toMatchObject({ status: 502 });
     expect(await askFor(`one.localhost.example.com:${dynamic.port}`)).toMatchObject({ status: 502 });
     expect(dynamic.received).toHaveLength(1);
+    const connectTo = (servername: string) => converse(echo, { address: bind, secrets: 'none', servername });
+    expect(await connectTo('three.localhost')).toBe('echoed');
+    expect(await connectTo('three.localhost.example.com')).toBe('closed');
   });
 
   test('a mirror receives copies, under the same host, of as many requests as it is to', async () => {
@@ -192,18 +204,19 @@ withPeers(['envoy'], 'what is asked for of requests, on a real Envoy', () => {
     /** How many of these requests were mirrored, when the mirror has received them all. */
     const mirrored = async (requests: number): Promise<number> => {
       const before = await statistic('upstream_rq_total', 'shadow.example.com');
-      for (const i of times(requests)) expect((await ask({ path: `/${i}`, headers: { 'x-user': 'me' } })).body).toBe('a');
+      for (const i of times(requests))
+        expect((await ask({ path: `/${i}`, headers: { 'x-user': 'me' } })).body).toBe('a');
       const sent = (await statistic('upstream_rq_total', 'shadow.example.com')) - before;
-      await poll('copies', () => Promise.resolve(b.received.length >= sent || undefined));
+      await until('copies', () => Promise.resolve(b.received.length >= sent || undefined));
       return sent;
     };
-    await poll('the first copy', () => Promise.resolve(b.received.length > 0 || undefined));
+    await until('the first copy', () => Promise.resolve(b.received.length > 0 || undefined));
     for (const backend of [a, b]) backend.reset();
     expect(await mirrored(5)).toBe(5);
     expect(b.received.map(({ url }) => url).sort()).toEqual(a.received.map(({ url }) => url).sort());
     expect(b.received[0]?.headers).toMatchObject({ host: HOST, 'x-user': 'me' });
     await mesh.apply(mirrorsTo(50));
-    await poll('a request without a copy', async () => ((await mirrored(1)) === 0 ? true : undefined));
+    await until('a request without a copy', async () => ((await mirrored(1)) === 0 ? true : undefined));
     for (const backend of [a, b]) backend.reset();
     // By chance alone, fewer or more are one case in a billion.
     const half = await mirrored(100);
@@ -254,7 +267,7 @@ withPeers(['envoy'], 'what is asked for of requests, on a real Envoy', () => {
     expect(a.received.map(({ method }) => method)).toEqual(['OPTIONS', 'GET']);
     a.reset();
     await mesh.apply(routes({ ...toReviews, corsPolicy: { ...corsPolicy, unmatchedPreflights: 'IGNORE' } }));
-    await poll('ignored preflights', async () => {
+    await until('ignored preflights', async () => {
       a.reset();
       await preflight('https://shop.example.org');
       return a.received.length === 0 || undefined;
@@ -301,17 +314,21 @@ withPeers(['envoy'], 'what is asked for of requests, on a real Envoy', () => {
         retrying('/teapot', { attempts: 3, retryOn: 'connect-failure,418' }),
         retrying('/other', { attempts: 3, retryOn: 'gateway-error' }),
         retrying('/never', { attempts: 0 }),
-        retrying('/slow', { attempts: 2, perTryTimeout: '200ms', retryOn: 'gateway-error' }),
+        retrying('/slow', { attempts: 2, perTryTimeout: '400ms', retryOn: 'gateway-error' }),
         toReviews,
       ),
     );
     await reached();
-    /** The answer to a request whose first two tries fail with this, and how many there were. */
-    const failing = async (path: string, code: number | 'silence'): Promise<readonly [number, number]> => {
+    /** The answer to a request whose first two tries fail like this, and how many there were. */
+    const failing = async (
+      path: string,
+      failure: number | 'silence' | 'unavailable',
+    ): Promise<readonly [number, number]> => {
       a.reset();
       a.answer((response, _, count) => {
         if (count > 2) response.end('a');
-        else if (code !== 'silence') response.writeHead(code).end();
+        else if (failure === 'unavailable') response.writeHead(200, { 'grpc-status': '14' }).end();
+        else if (failure !== 'silence') response.writeHead(failure).end();
       });
       const { status } = await ask({ path });
       expect(a.received.map(({ headers }) => headers['x-envoy-attempt-count'])).toEqual(
@@ -325,10 +342,11 @@ withPeers(['envoy'], 'what is asked for of requests, on a real Envoy', () => {
     expect(await failing('/teapot', 500)).toEqual([500, 1]);
     expect(await failing('/other', 500)).toEqual([500, 1]);
     expect(await failing('/other', 503)).toEqual([200, 3]);
-    expect(await failing('/never', 503)).toEqual([503, 1]);
     expect(await failing('/slow', 'silence')).toEqual([200, 3]);
-    // The default.
+    // If nothing is written, there are two retries for what is no answer of the application.
     expect(await failing('/', 503)).toEqual([503, 1]);
+    expect(await failing('/', 'unavailable')).toEqual([200, 3]);
+    expect(await failing('/never', 'unavailable')).toEqual([200, 1]);
   });
 
   test('a delegate routes what its root gives it, and its changes are in force like those of the root', async () => {
@@ -363,9 +381,9 @@ withPeers(['envoy'], 'what is asked for of requests, on a real Envoy', () => {
       expect.stringMatching(/^spec\.http\[1\]\.delegate: VirtualService team\/absent does not exist/),
     ]);
     await mesh.apply(delegate('papers'));
-    await poll('the change', async () => ((await answers('/team/books'))[0] === '200 c' ? true : undefined));
+    await until('the change', async () => ((await answers('/team/books'))[0] === '200 c' ? true : undefined));
     await mesh.delete(delegate('papers'));
-    await poll('the deletion', async () => ((await answers('/team/books'))[0] === '200 a' ? true : undefined));
+    await until('the deletion', async () => ((await answers('/team/books'))[0] === '200 a' ? true : undefined));
   });
 
   test('an endpoint that has just been added is sent few requests at first, and later its share', async () => {
@@ -376,11 +394,13 @@ withPeers(['envoy'], 'what is asked for of requests, on a real Envoy', () => {
       return b.received.length;
     };
     // Envoy does not say when an endpoint is warm.
-    await poll('the first endpoint is warm', () => Promise.resolve(performance.now() - warmSince > WARMUP_MS || undefined));
+    await until('the first endpoint is warm', () =>
+      Promise.resolve(performance.now() - warmSince > WARMUP_MS || undefined),
+    );
     await mesh.apply(warmed(a, b));
-    await poll('the new endpoint', async () => ((await share(1)) > 0 ? true : undefined));
+    await until('the new endpoint', async () => ((await share(1)) > 0 ? true : undefined));
     expect(await share(60)).toBeLessThan(20);
-    await poll('its full share', async () => ((await share(20)) >= 9 ? true : undefined));
+    await until('its full share', async () => ((await share(20)) >= 9 ? true : undefined));
   });
 
   /** Of the cluster for a host, in Envoy. */
