@@ -9,7 +9,7 @@ INSTALLED := node_modules/.installed
 FAST := src/ads/ src/api/ src/cache/ src/cli/ src/envoy/ src/model/ src/reconcilers/ src/settle/ src/status/ src/yaml/
 
 .PHONY: help run cluster test test-node test-long test-fast properties check golden gen bench slowest work soak peers image
-.PHONY: check-types check-lint check-format check-imports check-unused check-generated check-chart
+.PHONY: check-types check-lint check-format check-imports check-unused check-generated check-chart check-node
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,7 +47,10 @@ properties: $(INSTALLED) ## the property tests over other histories than make te
 	vitest run --testTimeout=3600000 $$(grep -lE 'fc\.(assert|sample)\(|\bruns\(' -r src test --include='*.test.ts')
 
 # The fast part: what can be said without running anything.
-check: check-types check-lint check-format check-imports check-unused check-generated check-chart ## types, lint, format, import rules, unused code, generated files, chart
+check: check-node check-types check-lint check-format check-imports check-unused check-generated check-chart ## the Node of the packages, types, lint, format, import rules, unused code, generated files, chart
+
+check-node: $(INSTALLED)
+	@$(is_released_node)
 
 check-types: $(INSTALLED)
 	@mkdir -p .cache
@@ -108,8 +111,14 @@ image: ## the container images
 	docker build --tag fairlead:$$version . && \
 	docker build --tag fairlead-proxy:$$version --file Dockerfile.proxy .
 
+# The packages with Node come from one person: what they hold must be what Node was released with. Other systems have none.
+is_released_node = ! ls node_modules/node-linux-*/bin/node >/dev/null 2>&1 || \
+	sha256sum --check --strict --quiet --ignore-missing tools/node.sha256 || \
+	{ echo 'Node of node_modules is not the recorded release. After another version: tools/node-release.sh --write'; exit 1; }
+
 # By content, not only by time: a fresh checkout changes times. npm does not run on the node that it replaces.
 $(INSTALLED): package-lock.json
 	@cmp -s $< $@ || { echo 'npm ci ...'; PATH='$(NPM_PATH)' npm ci --loglevel=error; }
+	@$(is_released_node)
 	@node -p 'process.version' | grep -qE '^v(22\.(19|[2-9][0-9])|2[3-9]|[3-9][0-9])\.' || { echo 'Needs node >= 22.19: npm has no build of it for this system'; exit 1; }
 	@cp $< $@

@@ -38,7 +38,6 @@ export async function bundle(outdir: string): Promise<void> {
     format: 'esm',
     platform: 'node',
     target: 'node22',
-    sourcemap: true,
     // Stack traces and messages contain names of classes and functions.
     keepNames: true,
     legalComments: 'linked',

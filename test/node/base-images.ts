@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { cp, mkdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { lstatSync } from 'node:fs';
+import { chmod, cp, mkdir, readFile, readdir, realpath, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { delimiter, dirname, join } from 'node:path';
 import { PARTS, directoryOf, outputOf } from '../peers/parts.ts';
@@ -23,13 +24,18 @@ export interface Base {
 export function baseFor(reference: string): Base {
   const [, node, release = ''] = /^node:([\d.]+)-([a-z]+)-slim$/.exec(reference) ?? [];
   if (node !== undefined) return nodeBase(reference, node, release);
+  const [, distroless] = /^gcr\.io\/distroless\/cc-debian(\d+):nonroot$/.exec(reference) ?? [];
+  const codename = RELEASES.get(distroless);
+  if (codename !== undefined) return distrolessBase(reference, codename);
   const [, envoy] = /^envoyproxy\/envoy:distroless-v([\d.]+)$/.exec(reference) ?? [];
   if (envoy !== undefined) return envoyBase(reference, envoy);
   throw new Error(`${reference}: this base image cannot be made here. Add it to test/node/base-images.ts`);
 }
 
 /** Changes when base images are made differently from the same things. */
-const RECIPE = 1;
+const RECIPE = 2;
+
+const RELEASES: ReadonlyMap<string | undefined, string> = new Map([['12', 'bookworm']]);
 
 const PATH = 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
@@ -48,17 +54,7 @@ function nodeBase(reference: string, version: string, release: string): Base {
       await cp(packaged, node);
       await cp(await npmDirectory(), join(directory, 'npm'), { recursive: true, dereference: true });
       const system = join(directory, 'system');
-      const debootstrap = pathOf('debootstrap');
-      const source = mirror(release);
-      if (source === undefined) throw new Error(`no source of packages of Debian ${release} on this machine`);
-      await runWithPackages(
-        'env',
-        [
-          `DEBOOTSTRAP_DIR=${join(dirname(dirname(debootstrap)), 'usr/share/debootstrap')}`,
-          ...[debootstrap, '--variant=minbase', release, system, source],
-        ],
-        signal,
-      );
+      await installDebian(release, system, [], signal);
       for (const path of ['var/cache/apt/archives', 'usr/share/doc', 'usr/share/man', 'usr/share/locale']) {
         await rm(join(system, path), { recursive: true, force: true });
         await mkdir(join(system, path));
@@ -82,6 +78,77 @@ function nodeBase(reference: string, version: string, release: string): Base {
       ].join('\n');
     },
   };
+}
+
+/** Of Debian's packages, what cc of distroless has of them; the C library is what matters, and that there is no shell. */
+function distrolessBase(reference: string, release: string): Base {
+  return {
+    name: reference,
+    key: () => Promise.resolve(keyOf(reference)),
+    async make(directory, signal) {
+      const system = join(directory, 'system');
+      await installDebian(release, system, ['ca-certificates', 'netbase', 'tzdata'], signal);
+      const lists = join(system, 'var/lib/dpkg/info');
+      const named = (await readdir(lists)).filter((name) => DISTROLESS.test(name));
+      const listed = await Promise.all(named.map((name) => readFile(join(lists, name), 'utf8')));
+      // In distroless, /lib and /usr/lib are two directories.
+      const files = [
+        'etc/ssl/certs/ca-certificates.crt',
+        ...listed
+          .join('')
+          .split('\n')
+          .map((path) => path.slice(1)),
+      ]
+        .filter((path) => path !== '' && !/^(usr\/share\/(doc|man|locale)|s?bin|lib\w*$)/.test(path))
+        .filter((path) => lstatSync(join(system, path), { throwIfNoEntry: false })?.isDirectory() === false);
+      await writeFile(join(directory, 'files'), [...new Set(files)].join('\n'));
+      await runWithPackages(
+        'tar',
+        [
+          '--create',
+          '--file',
+          join(directory, 'system.tar'),
+          '--directory',
+          system,
+          '--files-from',
+          join(directory, 'files'),
+        ],
+        signal,
+      );
+      await rm(system, { recursive: true, force: true });
+      await writeFile(
+        join(directory, 'passwd'),
+        'root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n',
+      );
+      await mkdir(join(directory, 'tmp'));
+      await chmod(join(directory, 'tmp'), 0o1777);
+      return ['FROM scratch', 'ADD system.tar /', 'COPY passwd /etc/passwd', 'COPY tmp /tmp', PATH, 'USER 65532'].join(
+        '\n',
+      );
+    },
+  };
+}
+
+const DISTROLESS = /^(base-files|ca-certificates|libc6|libgcc-s1|libgomp1|libstdc\+\+6|netbase|tzdata)(:\w+)?\.list$/;
+
+/** The smallest system of a release of Debian, and these packages. */
+async function installDebian(
+  release: string,
+  system: string,
+  packages: readonly string[],
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const debootstrap = pathOf('debootstrap');
+  const source = mirror(release);
+  if (source === undefined) throw new Error(`no source of packages of Debian ${release} on this machine`);
+  await runWithPackages(
+    'env',
+    [
+      `DEBOOTSTRAP_DIR=${join(dirname(dirname(debootstrap)), 'usr/share/debootstrap')}`,
+      ...[debootstrap, '--variant=minbase', ...packages.map((name) => `--include=${name}`), release, system, source],
+    ],
+    signal,
+  );
 }
 
 /** The program of the wheel that the other tests use. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { baseFor } from './base-images.ts';
-import { basesOf, copiedFiles } from './dockerfiles.ts';
+import { basesOf, copiedFiles, withoutDigests } from './dockerfiles.ts';
 
 const DOCKERFILE = `
 ARG NODE=24.1.2-bookworm-slim
@@ -28,6 +28,11 @@ describe('a Dockerfile', () => {
 
   test('begins with images, which are not its own stages', () => {
     expect(basesOf(DOCKERFILE)).toEqual(['envoyproxy/envoy:distroless-v1.2.3', 'node:24.1.2-bookworm-slim']);
+  });
+
+  test('names its images without digests where they are made here', () => {
+    const digest = `@sha256:${'0123456789abcdef'.repeat(4)}`;
+    expect(withoutDigests(DOCKERFILE.replace(/v1\.2\.3/, `$&${digest}`))).toBe(DOCKERFILE);
   });
 
   test('copies files and directories of its context, and nothing else', async () => {

@@ -16,6 +16,11 @@ export function basesOf(dockerfile: string): string[] {
   return [...bases];
 }
 
+/** Without the digests of its base images, which those that are made here do not have. */
+export function withoutDigests(dockerfile: string): string {
+  return dockerfile.replace(/^(FROM \S+?)@sha256:[0-9a-f]{64}/gm, '$1');
+}
+
 /** The files that a Dockerfile copies from its context: name -> path. */
 export async function copiedFiles(dockerfile: string, context: string): Promise<(readonly [string, string])[]> {
   const sources = stagesOf(dockerfile)

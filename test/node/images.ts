@@ -9,7 +9,7 @@ import { type Base, baseFor } from './base-images.ts';
 import { IMAGES, buildah, clearFullStore } from './buildah.ts';
 import { PAUSE_IMAGE } from './configuration.ts';
 import { DNS_IMAGE } from './dns.ts';
-import { basesOf, copiedFiles, npmVolumes } from './dockerfiles.ts';
+import { basesOf, copiedFiles, npmVolumes, withoutDigests } from './dockerfiles.ts';
 
 /** An image, as a Dockerfile and what it copies. */
 export interface Image {
@@ -71,7 +71,7 @@ function archiveOf({ name }: Image, key: string): string {
 /** Covers everything that determines the content of the image. */
 async function keyOf({ dockerfile, context, name }: Image): Promise<string> {
   const hash = createHash('sha256').update(JSON.stringify([name, dockerfile]));
-  for (const base of basesOf(dockerfile)) hash.update(await baseFor(base).key());
+  for (const base of basesOf(withoutDigests(dockerfile))) hash.update(await baseFor(base).key());
   const files = typeof context === 'string' ? await copiedFiles(dockerfile, context) : Object.entries(context);
   for (const [target, path] of files) {
     hash.update(`${target}\0`).update(
@@ -86,9 +86,10 @@ async function keyOf({ dockerfile, context, name }: Image): Promise<string> {
 async function build(image: Image, key: string, archive: string, signal: AbortSignal | undefined): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'fairlead-image-'));
   try {
-    for (const base of basesOf(image.dockerfile)) await provide(baseFor(base), directory, signal);
+    const dockerfile = withoutDigests(image.dockerfile);
+    for (const base of basesOf(dockerfile)) await provide(baseFor(base), directory, signal);
     const file = join(directory, 'Dockerfile');
-    await writeFile(file, image.dockerfile);
+    await writeFile(file, dockerfile);
     let context = image.context;
     if (typeof context !== 'string') {
       const files = join(directory, 'context');

@@ -80,8 +80,9 @@ export function killedPods(node: () => RunningNode): void {
     'is ready again without the control plane if its Envoy was killed, and says so',
     { timeout: 120_000 },
     async () => {
-      const kill = 'for p in /proc/[0-9]*; do [ "$(cat $p/comm)" != envoy ] || kill -9 ${p#/proc/}; done';
-      await kubectl('exec', 'envoy-killed', '-c', 'istio-proxy', '--', 'sh', '-c', kill);
+      const kill = `for (const id of fs.readdirSync('/proc').filter(Number))
+        if (fs.readFileSync(\`/proc/\${id}/comm\`, 'utf8') === 'envoy\\n') process.kill(+id, 'SIGKILL');`;
+      await kubectl('exec', 'envoy-killed', '-c', 'istio-proxy', '--', 'node', '-e', kill);
       await restarted('envoy-killed');
       await ready('envoy-killed');
       expect(await state('envoy-killed', 'lastState.terminated')).toMatchObject({

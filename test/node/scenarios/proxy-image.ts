@@ -12,14 +12,22 @@ export function proxyImage(started: () => RunningNode): void {
   });
 
   test('runs as the user whose traffic is not intercepted, where its files cannot be changed', async () => {
-    expect(await inside('id', '-u')).toBe('1337\n');
-    await expect(inside('touch', '/app/x')).rejects.toThrow('Read-only file system');
+    expect(await inside('node', '-p', 'process.getuid()')).toBe('1337\n');
+    await expect(inside('node', '-e', 'fs.writeFileSync("/app/x", "")')).rejects.toThrow('read-only file system');
   });
 
-  test('has Envoy, the agent, and nft with its libraries', async () => {
+  test('has Envoy, the agent, and nft and ip with their libraries', async () => {
     expect(await inside('envoy', '--version')).toMatch(/\/1\.40\.\d+\//);
     expect(await inside('node', '/app/dist/main.js', 'version')).toContain(version);
     expect(await inside('nft', '--version')).toMatch(/^nftables v1\./);
+    expect(await inside('ip', '-Version')).toMatch(/^ip utility, iproute2-/);
+  });
+
+  test('has no shell and nothing else to run', async () => {
+    await expect(inside('sh', '-c', 'true')).rejects.toThrow('executable file not found');
+    const list = `console.log(process.env.PATH.split(':').flatMap((path) => { try { return fs.readdirSync(path) } catch { return [] } }).sort().join(' '))`;
+    const found = (await inside('node', '-e', list)).trim().split(' ');
+    expect(found).toEqual(['env', 'envoy', 'ip', 'nft', 'node', 'sleep']);
   });
 }
 
