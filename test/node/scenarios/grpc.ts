@@ -23,8 +23,11 @@ export function grpc(node: () => RunningNode): void {
     expect(await kubectl('get', 'pod/echo', ...containers)).toBe('istio-proxy app');
     expect(await inside('echo', 'id', '-u')).toBe('1000\n');
     const agent = ['exec', 'echo', '-c', 'istio-proxy', '--'];
-    expect(await kubectl(...agent, 'id', '-u')).toBe('1337\n');
-    expect(await kubectl(...agent, 'sh', '-c', 'cat /proc/[0-9]*/comm')).not.toContain('envoy');
+    expect(await kubectl(...agent, 'node', '-p', 'process.getuid()')).toBe('1337\n');
+    const running = `fs.readdirSync('/proc').filter(Number).map((id) => fs.readFileSync('/proc/' + id + '/comm', 'utf8'))`;
+    const names = await kubectl(...agent, 'node', '-p', running);
+    expect(names).toMatch(/^\[.*'(node|MainThread)/s);
+    expect(names).not.toContain('envoy');
   });
 
   test('speak mutual TLS with each other: a policy knows who calls', async () => {
