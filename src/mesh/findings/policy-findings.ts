@@ -8,6 +8,7 @@ import { declareAuthorizerProblems } from './authorizers.ts';
 import { type IdlePolicyDeps, declareIdlePolicies } from './idle-policies.ts';
 import { declareKeySetProblems } from './key-sets.ts';
 import type { HasProblems } from './problems.ts';
+import { declareRouterServers } from './router-servers.ts';
 import { declareTokenFindings } from './tokens.ts';
 
 export interface PolicyFindingDeps extends AuthorizationFindingDeps, IdlePolicyDeps {
@@ -27,11 +28,12 @@ export function declarePolicyFindings(
   gateways: Collection<GatewayModel>,
 ): readonly Collection<HasProblems>[] {
   const { inputs, policies, settings, services, virtualServices } = deps;
+  const routers = declareRouterServers(graph, gateways);
   return [
     declareKeySetProblems(graph, policies, inputs),
     declareAuthorizerProblems(graph, policies, settings),
-    declareAuthorizationFindings(graph, deps),
-    ...declareTokenFindings(graph, policies, settings, services, virtualServices, gateways),
+    declareAuthorizationFindings(graph, deps, routers),
+    ...declareTokenFindings(graph, policies, settings, services, virtualServices, gateways, routers),
     ...declareIdlePolicies(graph, deps),
   ];
 }

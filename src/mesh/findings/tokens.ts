@@ -3,7 +3,7 @@ import type { Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import type { AuthorizationPolicyModel, Condition } from '../../model/authorization.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
-import { type Labels, printSelector } from '../../model/labels.ts';
+import { type Labels, mayOverlap, printSelector } from '../../model/labels.ts';
 import { type PolicyObject, selectorsOf } from '../../model/policy-target.ts';
 import { mustSeeRequests } from '../../model/request-authentication.ts';
 import { labelKeys } from '../objects/label-keys.ts';
@@ -15,6 +15,7 @@ import { allOf, wholeOf } from '../whole.ts';
 import { declareOverlaps } from './policy-overlaps.ts';
 import { type PortOfService, declarePortsByLabel } from './ports-by-label.ts';
 import type { HasProblems } from './problems.ts';
+import type { RouterServers } from './router-servers.ts';
 
 /** At most this many are reported for each object. */
 const mostRemarks = 20;
@@ -35,6 +36,7 @@ export function declareTokenFindings(
   services: Services,
   virtualServices: VirtualServices,
   gateways: Collection<GatewayModel>,
+  routers: RouterServers,
 ): readonly Collection<HasProblems>[] {
   const routing = declareRoutingGateways(graph, virtualServices, gateways);
   const verifying = declareOverlaps(graph, 'verifying policies', requests, settings, ({ rules }) => rules.length > 0);
@@ -70,6 +72,7 @@ export function declareTokenFindings(
     }),
     graph.derive('tokens on detected ports', requests.models, (key, policy, read, emit: Emit<HasProblems>) => {
       const rule = policy.rules.find(mustSeeRequests);
+      if (routers.find(read, policy.target) !== undefined) return;
       const found = rule && detectedPortOf(policy, read, detected);
       if (rule === undefined || found === undefined) return;
       const message = `must see every request, but the protocol of port ${found.port} of Service ${found.service} is detected: its connections that are not recognized as HTTP are closed, because a client could disguise a request as one of them. Set appProtocol, or name the port http-NAME or tcp-NAME.`;
@@ -115,11 +118,6 @@ function declareRoutingGateways(
 function routesByClaims(gateways: readonly Labels[], { target }: PolicyObject): boolean {
   if (gateways.length > mostCompared) return true;
   return selectorsOf(target).some((labels) => gateways.some((selector) => mayOverlap(labels, selector)));
-}
-
-/** Whether a workload can have the labels of both. */
-function mayOverlap(labels: Labels, selector: Labels): boolean {
-  return Object.entries(labels).every(([name, value]) => !Object.hasOwn(selector, name) || selector[name] === value);
 }
 
 function remark(object: ObjectRef, field: string, message: string): Problem {
