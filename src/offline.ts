@@ -7,6 +7,7 @@ import { type KubernetesObject, printRef, refOf } from './api/object.ts';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import { systemClock } from './clock.ts';
+import { findingsOf } from './check/findings.ts';
 import { remarksOnAmbient } from './check/ambient.ts';
 import { routersOf } from './check/routers.ts';
 import { entriesOfSecret } from './credentials/entries.ts';
@@ -15,10 +16,9 @@ import { CredentialStore } from './credentials/credential-store.ts';
 import { Graph, type Write } from './cache/graph.ts';
 import type { ConnectedProxy } from './ads/types.ts';
 import type { EncodedResource } from './ads/store/resource.ts';
-import type { CheckRequest, CheckResult, Finding, ResourceJson, TranslateRequest, Translation } from './cli/program.ts';
+import type { CheckRequest, CheckResult, ResourceJson, TranslateRequest, Translation } from './cli/program.ts';
 import type { MeshSettings } from './config/config.ts';
 import { type LoadedDirectory, loadDirectory } from './directory/load.ts';
-import type { FileReport } from './directory/report.ts';
 import { Encoder } from './envoy/encode/encoder.ts';
 import { type Protos, createProtos } from './envoy/encode/proto.ts';
 import { Trace } from './envoy/encode/trace.ts';
@@ -202,40 +202,3 @@ function remarkOnNode(
 
 /** At most this many selectors are named. */
 const SHOWN = 5;
-
-/** What is wrong with the objects that were loaded, in the order of the files. */
-export function findingsOf(
-  loaded: Pick<LoadedDirectory, 'reports' | 'locate'>,
-  mesh: Mesh,
-  complete: boolean,
-  more: readonly Problem[] = [],
-): Finding[] {
-  // A policy with errors is in force, and is read twice.
-  const said = new Set(loaded.reports.map(({ object, field }) => placeOf(object, field)));
-  const problems = [...[...mesh.problems.byObject.entries()].flatMap(([, found]) => found), ...more].filter(
-    ({ object, field }) => !said.has(placeOf(object, field)),
-  );
-  return [
-    ...loaded.reports.map((report) => ({ ...report, reason: 'Unreadable' })),
-    ...problems.map((problem) => ({
-      ...problem,
-      ...loaded.locate(problem.object, problem.field),
-      severity: severityOf(problem, complete),
-    })),
-  ].sort((a, b) => compare(a.file, b.file) || (a.line ?? 0) - (b.line ?? 0) || numeric.compare(a.field, b.field));
-}
-
-function placeOf(object: FileReport['object'], field: string): string {
-  return `${object && printRef(object)} ${field}`;
-}
-
-/** What the files refer to may exist elsewhere; what has no effect does no harm. */
-function severityOf({ reason }: Problem, complete: boolean): Finding['severity'] {
-  if (reason === 'UnsupportedField' || reason === 'Ineffective' || reason === 'TooBroad') return 'warning';
-  return reason === 'RefNotFound' && !complete ? 'warning' : 'error';
-}
-
-/** Sorts the tenth element of a list after the second. */
-const numeric = new Intl.Collator('en', { numeric: true });
-
-const compare = (a = '', b = ''): number => (a < b ? -1 : a > b ? 1 : 0);

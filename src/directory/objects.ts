@@ -4,11 +4,12 @@ import type { KubernetesObject, ObjectRef } from '../api/object.ts';
 import { remarkOn } from '../api/unread-kinds.ts';
 import type { Validate } from '../api/validate.ts';
 import { type Identity, identityOf } from '../api/validate-metadata.ts';
-import { readDocument } from '../yaml/document.ts';
+import { readDocument, TEMPLATE } from '../yaml/document.ts';
 import type { FieldPath } from '../api/schema-path.ts';
 import { MESH_CONFIG } from '../api/mesh-config-names.ts';
 import { parsePath } from './field-path.ts';
 import { trimMetadata } from './metadata.ts';
+import { isTemplate } from './templates.ts';
 
 /** Of the ConfigMaps, only mesh configs are read, and what has the certificates of authorities. */
 const MESH_CONFIG_ENTRIES = ['mesh', 'meshNetworks'];
@@ -129,9 +130,15 @@ class Reading {
       this.ignored++;
       return;
     }
-    const findings = this.#validate({ apiVersion, kind: kind.kind, metadata, ...rest }).map(
+    const all = this.#validate({ apiVersion, kind: kind.kind, metadata, ...rest }).map(
       ({ field, message, severity }): Finding => ({ path: parsePath(field), message, severity }),
     );
+    const templates = all.filter(({ path: place, severity }) => severity === 'error' && isTemplate(value, place));
+    // One is as good as all: the object has to be rendered.
+    const findings = all.flatMap((finding) => {
+      if (!templates.includes(finding)) return finding;
+      return finding === templates[0] ? { ...finding, message: TEMPLATE } : [];
+    });
     if (identity === undefined) {
       this.findings.push(...findings.map((finding) => ({ ...finding, path: [...path, ...finding.path] })));
       return;
