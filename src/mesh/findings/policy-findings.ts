@@ -7,6 +7,7 @@ import { type AuthorizationFindingDeps, declareAuthorizationFindings } from './a
 import { declareAuthorizerProblems } from './authorizers.ts';
 import { type IdlePolicyDeps, declareIdlePolicies } from './idle-policies.ts';
 import { declareKeySetProblems } from './key-sets.ts';
+import { declarePreflightRemarks } from './preflights.ts';
 import type { HasProblems } from './problems.ts';
 import { declareRouterServers } from './router-servers.ts';
 import { declareTokenFindings } from './tokens.ts';
@@ -34,6 +35,7 @@ export function declarePolicyFindings(
     declareAuthorizerProblems(graph, policies, settings),
     declareAuthorizationFindings(graph, deps, routers),
     ...declareTokenFindings(graph, policies, settings, services, virtualServices, gateways, routers),
+    declarePreflightRemarks(graph, { policies, virtualServices, gateways, settings }),
     ...declareIdlePolicies(graph, deps),
   ];
 }
