@@ -16,8 +16,7 @@ import { readOnce } from './kube/read-once.ts';
 import { keySetKey } from './model/key-set.ts';
 import type { JwtIssuer } from './model/request-authentication.ts';
 import { openSource } from './object-source.ts';
-import { findingsOf } from './check/findings.ts';
-import { type OfflineMesh, buildOnce, load } from './offline.ts';
+import { type OfflineMesh, buildOnce, findingsOf, load } from './offline.ts';
 import { type GatewayAccess, judgeAtGateway } from './settle/access/gateway.ts';
 import { type Judgement, type WorkloadAccess, judge } from './settle/access/judge.ts';
 

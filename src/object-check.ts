@@ -11,7 +11,7 @@ import { Encoder } from './envoy/encode/encoder.ts';
 import type { Protos } from './envoy/encode/proto.ts';
 import { buildMesh } from './mesh.ts';
 import { ONE } from './mesh/inputs.ts';
-import { findingsOf } from './check/findings.ts';
+import { findingsOf } from './offline.ts';
 import type { CheckObject } from './webhooks/validating.ts';
 
 /**

@@ -7,16 +7,18 @@ import { type KubernetesObject, printRef, refOf } from './api/object.ts';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import { systemClock } from './clock.ts';
-import { findingsOf } from './check/findings.ts';
 import { remarksOnAmbient } from './check/ambient.ts';
 import { routersOf } from './check/routers.ts';
+import { SaidByFiles } from './check/said-by-files.ts';
+import { Templates } from './check/templates.ts';
+import { remarksOnNamespaces } from './check/unknown-namespaces.ts';
 import { entriesOfSecret } from './credentials/entries.ts';
 import type { CredentialKey } from './model/credential.ts';
 import { CredentialStore } from './credentials/credential-store.ts';
 import { Graph, type Write } from './cache/graph.ts';
 import type { ConnectedProxy } from './ads/types.ts';
 import type { EncodedResource } from './ads/store/resource.ts';
-import type { CheckRequest, CheckResult, ResourceJson, TranslateRequest, Translation } from './cli/program.ts';
+import type { CheckRequest, CheckResult, Finding, ResourceJson, TranslateRequest, Translation } from './cli/program.ts';
 import type { MeshSettings } from './config/config.ts';
 import { type LoadedDirectory, loadDirectory } from './directory/load.ts';
 import { Encoder } from './envoy/encode/encoder.ts';
@@ -129,6 +131,7 @@ export function checkLoaded(
   const remarks = [
     ...leftOut.flatMap((object) => remarkOnNamespace(object, request.mesh)),
     ...remarksOnAmbient(loaded, request.mesh.clusterId),
+    ...remarksOnNamespaces(loaded, request.mesh, request.complete),
   ];
   const findings = findingsOf(loaded, mesh, request.complete, remarks);
   return { findings, objects, ignored: loaded.ignored };
@@ -202,3 +205,37 @@ function remarkOnNode(
 
 /** At most this many selectors are named. */
 const SHOWN = 5;
+
+/** What is wrong with the objects that were loaded, in the order of the files. */
+export function findingsOf(
+  loaded: Pick<LoadedDirectory, 'reports' | 'locate'>,
+  mesh: Mesh,
+  complete: boolean,
+  more: readonly Problem[] = [],
+): Finding[] {
+  // A policy with errors is in force, and is read twice.
+  const said = new SaidByFiles(loaded.reports);
+  const templates = new Templates(mesh);
+  const problems = [...[...mesh.problems.byObject.entries()].flatMap(([, found]) => found), ...more].flatMap(
+    (problem) => (said.has(problem) ? [] : templates.nameIn(problem)),
+  );
+  return [
+    ...loaded.reports.map((report) => ({ ...report, reason: 'Unreadable' })),
+    ...problems.map((problem) => ({
+      ...problem,
+      ...loaded.locate(problem.object, problem.field),
+      severity: severityOf(problem, complete),
+    })),
+  ].sort((a, b) => compare(a.file, b.file) || (a.line ?? 0) - (b.line ?? 0) || numeric.compare(a.field, b.field));
+}
+
+/** What the files refer to may exist elsewhere; what has no effect does no harm. */
+function severityOf({ reason }: Problem, complete: boolean): Finding['severity'] {
+  if (reason === 'UnsupportedField' || reason === 'Ineffective' || reason === 'TooBroad') return 'warning';
+  return reason === 'RefNotFound' && !complete ? 'warning' : 'error';
+}
+
+/** Sorts the tenth element of a list after the second. */
+const numeric = new Intl.Collator('en', { numeric: true });
+
+const compare = (a = '', b = ''): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -100,7 +100,7 @@ describe('CORS preflights, which have no token', () => {
   const a = service('shop/a', '{selector: {app: a}, ports: [{name: http, port: 80}]}');
   const keys = requestAuthentication(
     'edge/r',
-    "{selector: {matchLabels: {gw: x}}, jwtRules: [{issuer: x, jwks: '{\"keys\":[{\"kty\":\"oct\",\"kid\":\"a\",\"k\":\"c2VjcmV0\"}]}'}]}",
+    '{selector: {matchLabels: {gw: x}}, jwtRules: [{issuer: x, jwks: \'{"keys":[{"kty":"oct","kid":"a","k":"c2VjcmV0"}]}\'}]}',
   );
   const policy = (action: string, rules: string, name = 'edge/p', selector = '{gw: x}') =>
     authorizationPolicy(name, `{action: ${action}, selector: {matchLabels: ${selector}}, rules: ${rules}}`);

@@ -231,3 +231,18 @@ describe('routes for one host', () => {
     expect(places([orders, of('shop/v', '["~"]'), of('zoo/v', '["*"]')])).toEqual([]);
   });
 });
+
+test('a VirtualService without hosts, to which nobody delegates, is told', () => {
+  const part = v('{http: [{route: [{destination: {host: orders, port: {number: 8080}}}]}]}');
+  const root = (to: string, hosts = 'hosts: [a.example], ') =>
+    virtualService('shop/root', `{${hosts}gateways: [edge/g], http: [{delegate: {name: ${to}, namespace: shop}}]}`);
+  const g = gateway(
+    'edge/g',
+    '{selector: {gw: x}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}',
+  );
+  const told = 'warning VirtualService/shop/v spec';
+  expect(places([orders, part])).toEqual([told]);
+  expect(places([orders, g, part, root('other')])).toContain(told);
+  expect(places([orders, g, part, root('v', '')])).toContain(told);
+  expect(places([orders, g, part, root('v')])).toEqual([]);
+});

@@ -29,7 +29,8 @@ describe('a mistake in a policy, which stays in force, is told once', () => {
 });
 
 describe('a template in quotes is told as one, once for each object', () => {
-  const told = (line: string) => `error ${line}: looks like a template with {{ ... }}; render it first, for example with "helm template"`;
+  const told = (line: string) =>
+    `error ${line}: looks like a template with {{ ... }}; render it first, for example with "helm template"`;
 
   test('where a host, a name, a label or a number should be', () => {
     expect(
@@ -47,7 +48,12 @@ describe('a template in quotes is told as one, once for each object', () => {
       told('Gateway/shop/g metadata.labels.a'),
     ]);
     expect(
-      checked([virtualService('shop/v', '{hosts: [a], http: [{timeout: "{{ .Values.t }}", route: [{destination: {host: a}}]}]}')]),
+      checked([
+        virtualService(
+          'shop/v',
+          '{hosts: [a], http: [{timeout: "{{ .Values.t }}", route: [{destination: {host: a}}]}]}',
+        ),
+      ]),
     ).toEqual([told('VirtualService/shop/v spec.http[0].timeout')]);
   });
 

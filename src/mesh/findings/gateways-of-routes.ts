@@ -26,10 +26,14 @@ export function declareGatewaysOfRoutes(
   const byGateway = graph.index(`routes with ${name} by gateway`, of.routes, (_, model) =>
     isOfInterest(model) ? model.gateways : [],
   );
-  const found = graph.derive(`gateways with ${name}`, of.gateways, (key, gateway, read, emit: Emit<GatewayOfRoutes>) => {
-    const [first] = read.group(byGateway, `${gateway.namespace}/${gateway.name}`);
-    if (first !== undefined) emit(key, { selector: gateway.selector, routes: first.value.ref });
-  });
+  const found = graph.derive(
+    `gateways with ${name}`,
+    of.gateways,
+    (key, gateway, read, emit: Emit<GatewayOfRoutes>) => {
+      const [first] = read.group(byGateway, `${gateway.namespace}/${gateway.name}`);
+      if (first !== undefined) emit(key, { selector: gateway.selector, routes: first.value.ref });
+    },
+  );
   const distinct = graph.derive(
     `selectors of gateways with ${name}`,
     graph.index(`gateways with ${name} by selector`, found, (_, { selector }) => [printSelector(selector)]),

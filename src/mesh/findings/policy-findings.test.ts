@@ -150,7 +150,11 @@ describe('what refuses, and compares only what requests have', () => {
       [deny('shop/p', { ...router, ...admin }), gateway('edge/g', [http], { gw: 'x', tier: 'a' })],
       [],
     ],
-    ['a server for connections is closed', [deny('shop/p', { ...router, ...admin }), gateway('edge/g', [http, tcp])], everything],
+    [
+      'a server for connections is closed',
+      [deny('shop/p', { ...router, ...admin }), gateway('edge/g', [http, tcp])],
+      everything,
+    ],
     [
       'also one of another Gateway for the same routers',
       [deny('shop/p', { ...router, ...admin }), web, gateway('edge/h', [tcp], { istio: 'y' })],

@@ -1,6 +1,7 @@
 import type { Collection, Graph } from '../../cache/graph.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import type { Inputs } from '../inputs.ts';
+import type { Sidecars } from '../objects/sidecars.ts';
 import type { Services } from '../objects/services.ts';
 import type { VirtualServices } from '../objects/virtual-services.ts';
 import { type AuthorizationFindingDeps, declareAuthorizationFindings } from './authorization.ts';
@@ -10,11 +11,13 @@ import { declareKeySetProblems } from './key-sets.ts';
 import { declarePreflightRemarks } from './preflights.ts';
 import type { HasProblems } from './problems.ts';
 import { declareRouterServers } from './router-servers.ts';
+import { declareSharedWorkloads } from './shared-workloads.ts';
 import { declareTokenFindings } from './tokens.ts';
 
 export interface PolicyFindingDeps extends AuthorizationFindingDeps, IdlePolicyDeps {
   readonly inputs: Inputs;
   readonly services: Services;
+  readonly sidecars: Sidecars;
   readonly virtualServices: VirtualServices;
 }
 
@@ -37,5 +40,6 @@ export function declarePolicyFindings(
     ...declareTokenFindings(graph, policies, settings, services, virtualServices, gateways, routers),
     declarePreflightRemarks(graph, { policies, virtualServices, gateways, settings }),
     ...declareIdlePolicies(graph, deps),
+    declareSharedWorkloads(graph, deps),
   ];
 }

@@ -40,27 +40,33 @@ export function declarePreflightRemarks(
   const withCors = declareGatewaysOfRoutes(graph, 'CORS', { routes: virtualServices.routes, gateways }, ({ http }) =>
     http.some(({ cors }) => cors !== undefined),
   );
-  return graph.derive('refused preflights', policies.authorization.models, (key, policy, read, emit: Emit<HasProblems>) => {
-    const { ref, namespace, target, dryRun, action } = policy;
-    const rule = dryRun || target.kind === 'namespace' ? undefined : refusingRule(policy);
-    if (rule === undefined) return;
-    const routers = allOf(read, withCors);
-    if (routers.length > mostCompared) return;
-    const selectors = selectorsOf(target);
-    const found = routers.find(({ selector }) => selectors.some((labels) => areAlike(labels, selector)));
-    if (found === undefined) return;
-    if (action === 'ALLOW') {
-      const { rootNamespace } = settingOf(read, settings.visibility);
-      const others = selectors.map((labels) =>
-        comparedPolicies(read, policies.authorization, [rootNamespace, namespace], labels),
-      );
-      if (others.some((same) => same === undefined || same.some((other) => !other.dryRun && letsPass(other)))) return;
-    }
-    const remedy =
-      action === 'ALLOW' ? 'Add a rule that allows the method OPTIONS' : 'Add notMethods: ["OPTIONS"] to its operations';
-    const message = `refuses CORS preflights with 403: they have no token, and policies come before the corsPolicy of ${printRef(found.routes)}. ${remedy}.`;
-    emit(key, { problems: [{ object: ref, field: `spec.rules[${rule.index}]`, reason: 'TooBroad', message }] });
-  });
+  return graph.derive(
+    'refused preflights',
+    policies.authorization.models,
+    (key, policy, read, emit: Emit<HasProblems>) => {
+      const { ref, namespace, target, dryRun, action } = policy;
+      const rule = dryRun || target.kind === 'namespace' ? undefined : refusingRule(policy);
+      if (rule === undefined) return;
+      const routers = allOf(read, withCors);
+      if (routers.length > mostCompared) return;
+      const selectors = selectorsOf(target);
+      const found = routers.find(({ selector }) => selectors.some((labels) => areAlike(labels, selector)));
+      if (found === undefined) return;
+      if (action === 'ALLOW') {
+        const { rootNamespace } = settingOf(read, settings.visibility);
+        const others = selectors.map((labels) =>
+          comparedPolicies(read, policies.authorization, [rootNamespace, namespace], labels),
+        );
+        if (others.some((same) => same === undefined || same.some((other) => !other.dryRun && letsPass(other)))) return;
+      }
+      const remedy =
+        action === 'ALLOW'
+          ? 'Add a rule that allows the method OPTIONS'
+          : 'Add notMethods: ["OPTIONS"] to its operations';
+      const message = `refuses CORS preflights with 403: they have no token, and policies come before the corsPolicy of ${printRef(found.routes)}. ${remedy}.`;
+      emit(key, { problems: [{ object: ref, field: `spec.rules[${rule.index}]`, reason: 'TooBroad', message }] });
+    },
+  );
 }
 
 /** Whether one of the selectors has labels of the other, and none that differ. */
@@ -88,7 +94,8 @@ function allowsPreflights(rule: AuthorizationRule): boolean {
 function deniesPreflights({ from, to, when, broken }: AuthorizationRule): boolean {
   const isOfMissing = (clause: Clause) => clause.length > 0 && clause.every(holdsWithoutToken);
   const holds = from.length > 0 ? from.some(isOfMissing) && when.every(holdsWithoutToken) : isOfMissing(when);
-  const takes = (clause: Clause) => takesOptions(clause) && clause.every(({ attribute }) => attribute.kind === 'method');
+  const takes = (clause: Clause) =>
+    takesOptions(clause) && clause.every(({ attribute }) => attribute.kind === 'method');
   return !broken && holds && (to.length === 0 || to.some(takes));
 }
 

@@ -63,8 +63,7 @@ export function declareRouterServers(graph: Graph, gateways: Collection<GatewayM
     if (groups.some(({ length }) => length > mostCompared)) return undefined;
     const related = groups.flat().filter(({ selector }) => mayOverlap(selector, labels));
     const areRouters = related.some(
-      ({ selector }) =>
-        Object.keys(selector).length > 0 && (selects(selector, labels) || selects(labels, selector)),
+      ({ selector }) => Object.keys(selector).length > 0 && (selects(selector, labels) || selects(labels, selector)),
     );
     return areRouters ? (related.find(({ opaque }) => opaque !== undefined) ?? {}) : undefined;
   };
@@ -72,7 +71,9 @@ export function declareRouterServers(graph: Graph, gateways: Collection<GatewayM
     find(read, target) {
       if (target.kind === 'namespace') return undefined;
       const found = selectorsOf(target).map((labels) => routersWith(read, labels));
-      return found.includes(undefined) ? undefined : (found.find((routers) => routers?.opaque !== undefined) ?? found[0]);
+      return found.includes(undefined)
+        ? undefined
+        : (found.find((routers) => routers?.opaque !== undefined) ?? found[0]);
     },
   };
 }

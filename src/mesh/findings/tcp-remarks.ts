@@ -1,6 +1,11 @@
 import { printRef } from '../../api/object.ts';
 import type { Collection, Reader } from '../../cache/graph.ts';
-import { type AuthorizationPolicyModel, type AuthorizationRule, type Clause, isOfHttp } from '../../model/authorization.ts';
+import {
+  type AuthorizationPolicyModel,
+  type AuthorizationRule,
+  type Clause,
+  isOfHttp,
+} from '../../model/authorization.ts';
 import { selects } from '../../model/labels.ts';
 import { selectorsOf } from '../../model/policy-target.ts';
 import { selectorKey } from '../objects/label-keys.ts';

@@ -151,7 +151,9 @@ function readClaimHeader(field: Field): JwtRule['outputClaimToHeaders'] {
  * that collide with nobody's are URLs, or begin with a domain.
  */
 function isOutOfReach(claim: string): boolean {
-  return claim.includes('.') && (/[/:]/.test(claim) || claim.split('.').includes('') || /^kubernetes\.io\b/.test(claim));
+  return (
+    claim.includes('.') && (/[/:]/.test(claim) || claim.split('.').includes('') || /^kubernetes\.io\b/.test(claim))
+  );
 }
 
 function isHeaderName(field: Field): boolean {

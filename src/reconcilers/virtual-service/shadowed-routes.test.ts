@@ -108,7 +108,12 @@ describe('a route that is never used is named, with the one before it', () => {
       metadata: { name: 'a', namespace: 'b' },
       spec: { hosts: ['a'], ...spec },
     });
-    const context = { source: 'x', domainSuffix: 'cluster.local', rootNamespace: 'istio-system', defaultExportTo: ['*'] };
+    const context = {
+      source: 'x',
+      domainSuffix: 'cluster.local',
+      rootNamespace: 'istio-system',
+      defaultExportTo: ['*'],
+    };
     const sentence = (...matches: object[][]): string[] =>
       reconcileVirtualService(object({ http: matches.map((match) => ({ match, route })) }), context)
         .models.flatMap(shadowedRoutes)

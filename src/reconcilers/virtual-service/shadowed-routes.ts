@@ -50,7 +50,10 @@ function reportList(routes: readonly Shadowing[], report: (field: string, messag
       if (all !== undefined)
         report(fieldOf(match), `is never used: ${all} comes first and matches everything; remove this match.`);
       else if (equal !== undefined)
-        report(fieldOf(match), `is never used: ${fieldOf(equal)} comes first and matches the same; remove one of them.`);
+        report(
+          fieldOf(match),
+          `is never used: ${fieldOf(equal)} comes first and matches the same; remove one of them.`,
+        );
       else if (wider !== undefined) report(fieldOf(match), `is never used: ${fieldOf(wider)} ${wayPast(wider, match)}`);
       else if (!isDelegate) {
         same.set(key, match);
