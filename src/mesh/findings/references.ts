@@ -14,7 +14,7 @@ import { missingDestination } from '../../settle/missing-destination.ts';
 import { type GatewayHosts, declareGatewayHosts, outsideGateways } from './gateway-hosts.ts';
 import { declareIdleDelegates } from './idle-delegates.ts';
 import type { HasProblems } from './problems.ts';
-import { addressHosts, uselessRoutes } from './useless-routes.ts';
+import { addressHosts, uselessPorts, uselessRoutes } from './useless-routes.ts';
 import { type DestinationDeps, lookupFor, nameOf } from '../resources/destinations.ts';
 import { concreteService, serviceFor } from '../clients/lookups.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
@@ -80,6 +80,7 @@ function* findingsOf(
   yield* missingGateways(key, model, read, deps);
   yield* outsideGateways(key, model, read, deps.gatewayHosts);
   yield* uselessRoutes(key, model, read, deps);
+  yield* uselessPorts(model, read, deps);
   yield* addressHosts(model, read, deps);
 }
 
