@@ -3,6 +3,7 @@ import { type KubernetesObject, refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import { quote } from '../api/quote.ts';
 import type { LoadedDirectory } from '../directory/load.ts';
+import type { FileContext } from './files.ts';
 import { textsAt } from './texts.ts';
 
 /** A place where objects of a kind name namespaces. */
@@ -55,17 +56,14 @@ const mostRemarks = 20;
  */
 export function remarksOnNamespaces(
   { objects }: Pick<LoadedDirectory, 'objects'>,
-  settings: { readonly clusterId: string; readonly rootNamespace: string },
-  complete: boolean,
+  { source, rootNamespace, complete }: FileContext,
 ): readonly Problem[] {
   const declared = objects.get('Namespace') ?? [];
   if (declared.length === 0 && !complete) return [];
-  const known = new Set([...ALWAYS, settings.rootNamespace, ...declared.map(({ metadata }) => metadata.name)]);
+  const known = new Set([...ALWAYS, rootNamespace, ...declared.map(({ metadata }) => metadata.name)]);
   for (const all of objects.values()) for (const { metadata } of all) known.add(metadata.namespace ?? '');
   return [...Map.groupBy(places, ({ kind }) => kind)].flatMap(([kind, own]) =>
-    (objects.get(kind) ?? []).flatMap((object) =>
-      remarksOn(object, own, known, settings.clusterId).slice(0, mostRemarks),
-    ),
+    (objects.get(kind) ?? []).flatMap((object) => remarksOn(object, own, known, source).slice(0, mostRemarks)),
   );
 }
 
