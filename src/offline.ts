@@ -12,6 +12,7 @@ import { remarksOnFiles } from './check/files.ts';
 import type { FileRemark } from './check/remark.ts';
 import { routersOf } from './check/routers.ts';
 import { SaidByFiles } from './check/said-by-files.ts';
+import { sidecarsOf } from './check/sidecars.ts';
 import { Templates } from './check/templates.ts';
 import { asRunning, workloadsOf } from './check/workloads.ts';
 import { entriesOfSecret } from './credentials/entries.ts';
@@ -127,10 +128,10 @@ export function checkLoaded(
   const { clusterId, rootNamespace } = request.mesh;
   const workloads = workloadsOf(files, clusterId);
   const running = asRunning(files, workloads);
-  const routers = ({ inputs }: Mesh): Write[] =>
-    routersOf(running, clusterId).map((router) => inputs.proxies.write(router.stream, router));
+  const proxies = [...routersOf(running, clusterId), ...sidecarsOf(running, clusterId)];
+  const connected = ({ inputs }: Mesh): Write[] => proxies.map((proxy) => inputs.proxies.write(proxy.stream, proxy));
   const isComplete = request.complete || hasCertificates(files);
-  const { mesh, leftOut } = buildOnce(running, request.mesh, routers, { protos, isComplete });
+  const { mesh, leftOut } = buildOnce(running, request.mesh, connected, { protos, isComplete });
   const usable = [...files.objects.values()].reduce((sum, found) => sum + found.length, 0);
   const templates = workloads.filter(({ ref }) => ref.kind !== 'Pod').length;
   const objects = usable + templates + unusable(files).size;

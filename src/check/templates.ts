@@ -2,9 +2,8 @@ import { type Kind, kinds } from '../api/kinds.ts';
 import { objectKey, printRef } from '../api/object.ts';
 import type { FileRemark } from './remark.ts';
 import { parsePath } from '../directory/field-path.ts';
-import { isTemplate } from '../directory/templates.ts';
+import { templateIn } from '../directory/templates.ts';
 import type { Mesh } from '../mesh.ts';
-import { TEMPLATE } from '../yaml/document.ts';
 
 /** What is wrong with values that are templates is one mistake for each object: it is not rendered. */
 export class Templates {
@@ -22,10 +21,11 @@ export class Templates {
     if (kind === undefined) return [problem];
     const key = objectKey(object.source, object.namespace, object.name);
     const found = this.#mesh.inputs.objects[kind.name].get(key);
-    if (found === undefined || !isTemplate(found, parsePath(field))) return [problem];
+    const template = found && templateIn(found, parsePath(field));
+    if (template === undefined) return [problem];
     if (this.#named.has(printRef(object))) return [];
     this.#named.add(printRef(object));
-    return [{ ...problem, reason: 'Invalid', message: TEMPLATE }];
+    return [{ ...problem, reason: 'Invalid', message: template }];
   }
 }
 

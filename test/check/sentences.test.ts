@@ -57,6 +57,15 @@ describe('a template in quotes is told as one, once for each object', () => {
     ).toEqual([told('VirtualService/shop/v spec.http[0].timeout')]);
   });
 
+  test('where a variable is not replaced', () => {
+    const variable =
+      'has a variable that nothing has replaced; render it first, for example with kustomize or envsubst';
+    for (const host of ['a.$(NAMESPACE).svc.cluster.local', 'a.${NAMESPACE}.example'])
+      expect(checked([virtualService('shop/v', `{hosts: ["${host}"], http: [{redirect: {uri: /a}}]}`)])).toEqual([
+        `error VirtualService/shop/v spec.hosts[0]: ${variable}`,
+      ]);
+  });
+
   test('other mistakes of the object are told, too, and braces that are valid are not', () => {
     const spec = (host: string, body: string) =>
       `{hosts: ["${host}"], http: [{directResponse: {status: 200, body: {string: "${body}"}}}, {timeout: 1x, route: [{destination: {host: a}}]}]}`;
