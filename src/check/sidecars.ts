@@ -17,13 +17,19 @@ export function sidecarsOf({ objects }: Pick<LoadedDirectory, 'objects'>, cluste
   const routers = ((objects.get('Gateway') ?? []) as readonly Gateway[]).flatMap(({ spec: { selector = {} } }) =>
     Object.keys(selector).length === 0 ? [] : [selector],
   );
+  const optOut = new Set(
+    (objects.get('Namespace') ?? []).flatMap(({ metadata: { name, labels = {} } }) =>
+      labels['istio-injection'] === 'disabled' ? [name] : [],
+    ),
+  );
   const services = (objects.get('Service')?.length ?? 0) + (objects.get('ServiceEntry')?.length ?? 0);
   const most = Math.min(mostClasses, Math.max(1, Math.floor(mostViews / Math.max(services, 1))));
   const classes = new Map<string, ConnectedProxy>();
   for (const pod of (objects.get('Pod') ?? []) as readonly Pod[]) {
     if (classes.size >= most) break;
     const { namespace = '', labels = {}, annotations = {} } = pod.metadata;
-    const isInjected = (labels[inject] ?? annotations[inject]) !== 'false' && pod.spec?.hostNetwork !== true;
+    const isInjected =
+      !optOut.has(namespace) && (labels[inject] ?? annotations[inject]) !== 'false' && pod.spec?.hostNetwork !== true;
     const account = accountOf(pod);
     const key = classOf(namespace, account, labels);
     if (!isInjected || classes.has(key) || routers.some((selector) => selects(selector, labels))) continue;

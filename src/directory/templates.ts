@@ -14,5 +14,5 @@ export function templateIn(object: unknown, path: FieldPath): string | undefined
   const texts = Array.isArray(value) ? value : isObject(value) ? Object.values(value) : [value];
   const has = (pattern: RegExp) => texts.some((text) => typeof text === 'string' && pattern.test(text));
   if (has(/\{\{.*\}\}/s)) return TEMPLATE;
-  return has(/\$\{\w+\}|\$\(\w+\)/) ? VARIABLE : undefined;
+  return has(/\$\{[\w-]+\}|\$\([\w-]+\)/) ? VARIABLE : undefined;
 }

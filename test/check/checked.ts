@@ -47,6 +47,12 @@ export function pod(name: string, labels: string, containers = '[{name: app, ima
   return `${head}\nstatus: {phase: Running, podIP: 10.0.0.9, conditions: [{type: Ready, status: "True"}]}`;
 }
 
+/** What makes Pods with these labels. */
+export function deployment(name: string, labels: string, more = ''): string {
+  const spec = `{template: {metadata: {labels: ${labels}}, spec: {containers: [{name: app, image: app}]${more}}}}`;
+  return object('apps/v1', 'Deployment')(name, spec);
+}
+
 export function secret(name: string, entries: string): string {
   const [namespace, own] = name.split('/');
   return `apiVersion: v1\nkind: Secret\nmetadata: {name: ${own}, namespace: ${namespace}}\nstringData: ${entries}`;

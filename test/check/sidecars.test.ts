@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { checked, places, pod, sidecar } from './checked.ts';
+import { checked, deployment, destinationRule, places, pod, service, sidecar } from './checked.ts';
 
 describe('Sidecars for the same workloads', () => {
   const of = (name: string, selector: string) =>
@@ -30,5 +30,28 @@ describe('Sidecars for the same workloads', () => {
     expect(places([of('shop/a', ''), of('shop/b', '{app: w}')])).toEqual([]);
     // The wider one is younger, and is used for the rest.
     expect(places([of('shop/a', '{app: x, tier: z}'), of('shop/b', '{app: x}')])).toEqual([]);
+  });
+});
+
+describe('what depends on the workload', () => {
+  const orders = service('shop/orders', '{selector: {app: orders}, ports: [{name: http, port: 8080}]}');
+  const rule = destinationRule('shop/d', '{host: orders, trafficPolicy: {tls: {mode: MUTUAL, credentialName: none}}}');
+  const missing = ['error DestinationRule/shop/d spec.trafficPolicy.tls.credentialName'];
+  const tls = sidecar(
+    'shop/s',
+    '{workloadSelector: {labels: {app: orders}}, ingress: [{port: {number: 8080, name: https, protocol: HTTPS}, defaultEndpoint: "127.0.0.1:1", tls: {mode: SIMPLE, serverCertificate: /a, privateKey: /b}}]}',
+  );
+
+  test('is told for Pods, and for what makes Pods', () => {
+    for (const workload of [pod('shop/c', '{app: client}'), deployment('shop/c', '{app: client}')])
+      expect(places([orders, workload, rule], { complete: true })).toEqual(missing);
+    expect(places([orders, deployment('shop/o', '{app: orders}'), tls])).toEqual([
+      'warning Sidecar/shop/s spec.ingress[0].tls',
+    ]);
+  });
+
+  test('is not told without workloads', () => {
+    expect(places([orders, rule], { complete: true })).toEqual([]);
+    expect(places([orders, tls])).toEqual([]);
   });
 });
