@@ -8,7 +8,13 @@ import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import { systemClock } from './clock.ts';
 import { remarksOnAmbient } from './check/ambient.ts';
+import { remarksOnFiles } from './check/files.ts';
+import type { FileRemark } from './check/remark.ts';
 import { routersOf } from './check/routers.ts';
+import { SaidByFiles } from './check/said-by-files.ts';
+import { sidecarsOf } from './check/sidecars.ts';
+import { Templates } from './check/templates.ts';
+import { asRunning, workloadsOf } from './check/workloads.ts';
 import { entriesOfSecret } from './credentials/entries.ts';
 import type { CredentialKey } from './model/credential.ts';
 import { CredentialStore } from './credentials/credential-store.ts';
@@ -18,7 +24,6 @@ import type { EncodedResource } from './ads/store/resource.ts';
 import type { CheckRequest, CheckResult, Finding, ResourceJson, TranslateRequest, Translation } from './cli/program.ts';
 import type { MeshSettings } from './config/config.ts';
 import { type LoadedDirectory, loadDirectory } from './directory/load.ts';
-import type { FileReport } from './directory/report.ts';
 import { Encoder } from './envoy/encode/encoder.ts';
 import { type Protos, createProtos } from './envoy/encode/proto.ts';
 import { Trace } from './envoy/encode/trace.ts';
@@ -120,18 +125,23 @@ export function checkLoaded(
   request: Omit<CheckRequest, 'paths'>,
   protos = createProtos(),
 ): CheckResult {
-  const routers = ({ inputs }: Mesh): Write[] =>
-    routersOf(files, request.mesh.clusterId).map((router) => inputs.proxies.write(router.stream, router));
+  const { clusterId, rootNamespace } = request.mesh;
+  const workloads = workloadsOf(files, clusterId);
+  const running = asRunning(files, workloads);
+  const proxies = [...routersOf(running, clusterId), ...sidecarsOf(running, clusterId)];
+  const connected = ({ inputs }: Mesh): Write[] => proxies.map((proxy) => inputs.proxies.write(proxy.stream, proxy));
   const isComplete = request.complete || hasCertificates(files);
-  const { loaded, mesh, leftOut } = buildOnce(files, request.mesh, routers, { protos, isComplete });
-  const usable = [...loaded.objects.values()].reduce((sum, found) => sum + found.length, 0);
-  const objects = usable + unusable(loaded).size;
+  const { mesh, leftOut } = buildOnce(running, request.mesh, connected, { protos, isComplete });
+  const usable = [...files.objects.values()].reduce((sum, found) => sum + found.length, 0);
+  const templates = workloads.filter(({ ref }) => ref.kind !== 'Pod').length;
+  const objects = usable + templates + unusable(files).size;
   const remarks = [
     ...leftOut.flatMap((object) => remarkOnNamespace(object, request.mesh)),
-    ...remarksOnAmbient(loaded, request.mesh.clusterId),
+    ...remarksOnAmbient(files, clusterId),
+    ...remarksOnFiles(files, workloads, { source: clusterId, rootNamespace, complete: request.complete }),
   ];
-  const findings = findingsOf(loaded, mesh, request.complete, remarks);
-  return { findings, objects, ignored: loaded.ignored };
+  const findings = findingsOf(files, mesh, request.complete, remarks);
+  return { findings, objects, ignored: files.ignored - templates };
 }
 
 /** Whoever keeps Secrets with certificates in files keeps all of them there. */
@@ -208,12 +218,13 @@ export function findingsOf(
   loaded: Pick<LoadedDirectory, 'reports' | 'locate'>,
   mesh: Mesh,
   complete: boolean,
-  more: readonly Problem[] = [],
+  more: readonly FileRemark[] = [],
 ): Finding[] {
   // A policy with errors is in force, and is read twice.
-  const said = new Set(loaded.reports.map(({ object, field }) => placeOf(object, field)));
-  const problems = [...[...mesh.problems.byObject.entries()].flatMap(([, found]) => found), ...more].filter(
-    ({ object, field }) => !said.has(placeOf(object, field)),
+  const said = new SaidByFiles(loaded.reports);
+  const templates = new Templates(mesh);
+  const problems = [...[...mesh.problems.byObject.entries()].flatMap(([, found]) => found), ...more].flatMap(
+    (problem) => (said.has(problem) ? [] : templates.nameIn(problem)),
   );
   return [
     ...loaded.reports.map((report) => ({ ...report, reason: 'Unreadable' })),
@@ -225,13 +236,10 @@ export function findingsOf(
   ].sort((a, b) => compare(a.file, b.file) || (a.line ?? 0) - (b.line ?? 0) || numeric.compare(a.field, b.field));
 }
 
-function placeOf(object: FileReport['object'], field: string): string {
-  return `${object && printRef(object)} ${field}`;
-}
-
 /** What the files refer to may exist elsewhere; what has no effect does no harm. */
-function severityOf({ reason }: Problem, complete: boolean): Finding['severity'] {
+function severityOf({ reason }: FileRemark, complete: boolean): Finding['severity'] {
   if (reason === 'UnsupportedField' || reason === 'Ineffective' || reason === 'TooBroad') return 'warning';
+  if (reason === 'Deprecated') return 'warning';
   return reason === 'RefNotFound' && !complete ? 'warning' : 'error';
 }
 

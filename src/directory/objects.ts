@@ -1,5 +1,5 @@
-import { isObject, type Json, withoutNulls } from '../api/json.ts';
-import { type Kind, sourceKindOf } from '../api/kinds.ts';
+import { isObject, type Json, textOf, withoutNulls } from '../api/json.ts';
+import { type Kind, sourceKindOf, sourceKinds } from '../api/kinds.ts';
 import type { KubernetesObject, ObjectRef } from '../api/object.ts';
 import { remarkOn } from '../api/unread-kinds.ts';
 import type { Validate } from '../api/validate.ts';
@@ -9,6 +9,7 @@ import type { FieldPath } from '../api/schema-path.ts';
 import { MESH_CONFIG } from '../api/mesh-config-names.ts';
 import { parsePath } from './field-path.ts';
 import { trimMetadata } from './metadata.ts';
+import { templateIn } from './templates.ts';
 
 /** Of the ConfigMaps, only mesh configs are read, and what has the certificates of authorities. */
 const MESH_CONFIG_ENTRIES = ['mesh', 'meshNetworks'];
@@ -46,20 +47,30 @@ export interface ParsedDocument {
   readonly findings: readonly Finding[];
   /** Number of objects of kinds that Fairlead does not know. */
   readonly ignored: number;
+  /** These objects as they are written, for who asks to keep them. */
+  readonly others: readonly OtherObject[];
 }
 
-export function parseObjects(text: string, validate: Validate): ParsedDocument {
+/** An object of a kind that has no schema here. Without a namespace, it counts as in `default`. */
+export interface OtherObject {
+  readonly key: string;
+  /** Steps from the top of the document to the object. */
+  readonly path: FieldPath;
+  readonly object: KubernetesObject;
+}
+
+export function parseObjects(text: string, validate: Validate, keepsOthers = false): ParsedDocument {
   const content = readDocument(text);
   if ('broken' in content) {
     const { line, path, message } = content.broken;
-    return { text, objects: [], findings: [{ severity: 'error', path, line, message }], ignored: 0 };
+    return { text, objects: [], findings: [{ severity: 'error', path, line, message }], ignored: 0, others: [] };
   }
-  return { text, ...readValue(content.value, validate) };
+  return { text, ...readValue(content.value, validate, keepsOthers) };
 }
 
 /** The same for a document that is already parsed. */
-export function readValue(value: unknown, validate: Validate): Omit<ParsedDocument, 'text'> {
-  const reading = new Reading(validate);
+export function readValue(value: unknown, validate: Validate, keepsOthers = false): Omit<ParsedDocument, 'text'> {
+  const reading = new Reading(validate, keepsOthers);
   reading.read(value, []);
   return reading;
 }
@@ -74,15 +85,23 @@ function isRead(configMap: string, data: unknown): boolean {
 class Reading {
   readonly objects: DocumentObject[] = [];
   readonly findings: Finding[] = [];
+  readonly others: OtherObject[] = [];
   ignored = 0;
   readonly #validate: Validate;
+  readonly #keepsOthers: boolean;
 
-  constructor(validate: Validate) {
+  constructor(validate: Validate, keepsOthers: boolean) {
     this.#validate = validate;
+    this.#keepsOthers = keepsOthers;
   }
 
   read(value: unknown, path: FieldPath, listOf?: { apiVersion: string; kind: string }): void {
     if (value === null && path.length === 0) return;
+    if (path.length === 0 && (isJsonPatch(value) || isMergePatch(value))) {
+      const message = 'is a patch for another object, not an object, and is ignored; check the result';
+      this.findings.push({ severity: 'warning', path, message });
+      return;
+    }
     if (!isObject(value))
       return this.#refuse(path, 'is not a Kubernetes object; it needs apiVersion, kind and metadata');
     // Items of a typed list may omit what the list says.
@@ -129,9 +148,18 @@ class Reading {
       this.ignored++;
       return;
     }
-    const findings = this.#validate({ apiVersion, kind: kind.kind, metadata, ...rest }).map(
+    const all = this.#validate({ apiVersion, kind: kind.kind, metadata, ...rest }).map(
       ({ field, message, severity }): Finding => ({ path: parsePath(field), message, severity }),
     );
+    let isNamed = false;
+    const findings = all.flatMap((finding): readonly Finding[] => {
+      const template = finding.severity === 'error' ? templateIn(value, finding.path) : undefined;
+      if (template === undefined) return [finding];
+      // One is as good as all: the object has to be rendered.
+      const named = isNamed ? [] : [{ ...finding, message: template }];
+      isNamed = true;
+      return named;
+    });
     if (identity === undefined) {
       this.findings.push(...findings.map((finding) => ({ ...finding, path: [...path, ...finding.path] })));
       return;
@@ -155,6 +183,7 @@ class Reading {
       return this.#refuse([...path, 'metadata', 'name'], 'is missing');
     if (remark?.severity === 'error') return this.#refuse([...path, remark.field], remark.message);
     this.ignored++;
+    if (this.#keepsOthers && hasName(value)) this.others.push(otherObject(apiVersion, kind, value, path));
     if (remark === undefined) return;
     const { severity, field, message } = remark;
     this.findings.push({ severity, path: [...path, field], message, unread: `${apiVersion} ${kind}` });
@@ -166,11 +195,26 @@ class Reading {
 }
 
 /** Chart.yaml, which has no kind, or kustomization.yaml, which need not name its version. An object may be half typed. */
-function isOfAnotherTool({ apiVersion, kind, metadata, name }: Json): boolean {
+function isOfAnotherTool({ apiVersion, kind, metadata, name, spec }: Json): boolean {
   if (metadata !== undefined) return false;
   if (kind === undefined)
     return typeof apiVersion === 'string' && /^v\d+$/.test(apiVersion) && typeof name === 'string';
-  return apiVersion === undefined && (kind === 'Kustomization' || kind === 'Component');
+  if (apiVersion !== undefined) return false;
+  // Values of a chart may have a kind, such as the one of its workload.
+  const isRead = sourceKinds.some((each) => each.kind === kind);
+  return kind === 'Kustomization' || kind === 'Component' || (!isRead && spec === undefined);
+}
+
+/** Operations as Kustomize applies them (RFC 6902). */
+function isJsonPatch(value: unknown): boolean {
+  const isOperation = (one: unknown) =>
+    isObject(one) && typeof one['op'] === 'string' && typeof one['path'] === 'string';
+  return Array.isArray(value) && value.length > 0 && value.every(isOperation);
+}
+
+/** A directive of Kubernetes' strategic merge. */
+function isMergePatch(value: unknown): boolean {
+  return isObject(value) && typeof value['$patch'] === 'string';
 }
 
 /** It has the version of the core, and no name. */
@@ -180,6 +224,14 @@ function isKubeconfig({ apiVersion, kind, metadata, clusters }: Json): boolean {
 
 function hasName({ metadata }: Json): boolean {
   return isObject(metadata) && typeof metadata['name'] === 'string' && metadata['name'] !== '';
+}
+
+function otherObject(apiVersion: string, kind: string, value: Json, path: FieldPath): OtherObject {
+  const metadata = value['metadata'] as Json;
+  const identity = { name: String(metadata['name']), namespace: textOf(metadata['namespace']) || 'default' };
+  const group = apiVersion.slice(0, Math.max(apiVersion.indexOf('/'), 0));
+  const object = { ...value, apiVersion, kind, metadata: trimMetadata(identity, metadata) } as unknown;
+  return { key: keyOf({ ...identity, group, kind }), path, object: object as KubernetesObject };
 }
 
 type Named = Pick<ObjectRef, 'group' | 'kind' | 'namespace' | 'name'>;

@@ -39,11 +39,18 @@ export const destinationRule = object('networking.istio.io/v1', 'DestinationRule
 export const serviceEntry = object('networking.istio.io/v1', 'ServiceEntry');
 export const sidecar = object('networking.istio.io/v1', 'Sidecar');
 export const peerAuthentication = object('security.istio.io/v1', 'PeerAuthentication');
+export const requestAuthentication = object('security.istio.io/v1', 'RequestAuthentication');
 export const authorizationPolicy = object('security.istio.io/v1', 'AuthorizationPolicy');
 
 export function pod(name: string, labels: string, containers = '[{name: app, image: app}]', metadata = ''): string {
   const head = object('v1', 'Pod')(name, `{containers: ${containers}}`, `, labels: ${labels}${metadata}`);
   return `${head}\nstatus: {phase: Running, podIP: 10.0.0.9, conditions: [{type: Ready, status: "True"}]}`;
+}
+
+/** What makes Pods with these labels. */
+export function deployment(name: string, labels: string, more = ''): string {
+  const spec = `{template: {metadata: {labels: ${labels}}, spec: {containers: [{name: app, image: app}]${more}}}}`;
+  return object('apps/v1', 'Deployment')(name, spec);
 }
 
 export function secret(name: string, entries: string): string {
