@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { ClientTls } from './traffic-policy.ts';
 import { clientResources, credentialResources, serverResources, sourceOfResource } from './credential.ts';
 
 const secret = (name: string, namespace = 'edge') => ({ kind: 'Secret', namespace, name });
@@ -34,13 +35,21 @@ describe('a server asks for', () => {
 
 test('a client asks for whom to trust, and for a certificate if it presents one', () => {
   const ask = (mode: 'SIMPLE' | 'MUTUAL' | 'ISTIO_MUTUAL', credentialName: string, insecureSkipVerify = false) =>
-    clientResources({ mode, credentialName, insecureSkipVerify } as Parameters<typeof clientResources>[0]);
+    clientResources({ mode, credentialName, caCredentialName: '', insecureSkipVerify } as ClientTls);
   const [pair, roots] = ['kubernetes://a', 'kubernetes://a-cacert'];
   expect(ask('SIMPLE', 'a')).toEqual({ pairs: [], roots });
   expect(ask('MUTUAL', 'a')).toEqual({ pairs: [pair], roots });
   expect(ask('MUTUAL', 'a', true)).toEqual({ pairs: [pair], roots: '' });
   expect(ask('MUTUAL', '')).toEqual({ pairs: [], roots: '' });
   expect(ask('ISTIO_MUTUAL', 'a')).toEqual({ pairs: [], roots: '' });
+});
+
+test('a client asks for whom to trust from where it is said to be', () => {
+  const ask = (mode: 'SIMPLE' | 'MUTUAL', credentialName: string, caCredentialName: string) =>
+    clientResources({ mode, credentialName, caCredentialName, insecureSkipVerify: false } as ClientTls);
+  expect(ask('SIMPLE', '', 'b')).toEqual({ pairs: [], roots: 'kubernetes://b-cacert' });
+  expect(ask('MUTUAL', 'a', 'configmap://b')).toEqual({ pairs: ['kubernetes://a'], roots: 'configmap://b' });
+  expect(ask('MUTUAL', '', 'b-cacert')).toEqual({ pairs: [], roots: 'kubernetes://b-cacert' });
 });
 
 describe('a resource comes from', () => {

@@ -135,10 +135,19 @@ export function serverResources({ mode, certificates }: Pick<ServerTls, 'mode' |
 }
 
 /** What a client asks for. */
-export function clientResources({ mode, credentialName, insecureSkipVerify }: ClientTls): CredentialResources {
-  if (credentialName === '' || (mode !== 'SIMPLE' && mode !== 'MUTUAL')) return { pairs: [], roots: '' };
+export function clientResources(tls: ClientTls): CredentialResources {
+  const { mode, credentialName, caCredentialName, insecureSkipVerify } = tls;
+  if (!namesCredential(tls) || (mode !== 'SIMPLE' && mode !== 'MUTUAL')) return { pairs: [], roots: '' };
   const { pair, roots } = credentialResources(credentialName);
-  return { pairs: mode === 'MUTUAL' ? [pair] : [], roots: insecureSkipVerify ? '' : roots };
+  return {
+    pairs: mode === 'MUTUAL' && credentialName !== '' ? [pair] : [],
+    roots: insecureSkipVerify ? '' : caCredentialName === '' ? roots : onlyRoots(caCredentialName),
+  };
+}
+
+/** Whether a client needs a Secret or a ConfigMap. */
+export function namesCredential(tls: Pick<ClientTls, 'credentialName' | 'caCredentialName'>): boolean {
+  return tls.credentialName !== '' || tls.caCredentialName !== '';
 }
 
 /** A Secret that is named for its roots has them without the ending, too. */

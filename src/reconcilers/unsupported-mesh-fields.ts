@@ -66,6 +66,7 @@ export const unsupportedMeshFields: readonly UnsupportedField[] = [
     'tracing.enableIstioTags',
   ),
   ...proxies('Name files: clientCertificate, privateKey, caCertificates.', ...collectorTls('credentialName')),
+  ...proxies('Name a file: caCertificates.', ...collectorTls('caCertCredentialName')),
   ...proxies('Revoked certificates of a collector are accepted.', ...collectorTls('caCrl')),
   ...proxies('Use envoyMetricsService.', 'envoyMetricsServiceAddress'),
   ...proxies('Traces have the name of the workload.', 'tracingServiceName'),

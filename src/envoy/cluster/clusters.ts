@@ -93,7 +93,9 @@ function resolvedCluster(parts: Parts): Cluster | undefined {
     ...commonFields(parts, discovery.type === 'ORIGINAL_DST'),
     ...outlierFields(policy.outlierDetection),
     commonLbConfig: commonLbFields(policy, service, plan),
-    ...(discovery.type === 'ORIGINAL_DST' ? { lbPolicy: 'CLUSTER_PROVIDED' } : balancerFields(policy.loadBalancer)),
+    ...(discovery.type === 'ORIGINAL_DST'
+      ? { lbPolicy: 'CLUSTER_PROVIDED' }
+      : balancerFields(policy.loadBalancer, plan)),
     ...discovery,
     metadata: metadataOf(parts, [service]),
   };

@@ -37,7 +37,7 @@ export function downstreamTls(input: DownstreamTlsInput): TransportSocket {
     name: 'envoy.transport_sockets.tls',
     typedConfig: any(types.downstreamTls, {
       commonTlsContext: {
-        alpnProtocols: ['h2', 'http/1.1'],
+        alpnProtocols: tls.alpnProtocols.length > 0 ? tls.alpnProtocols : ['h2', 'http/1.1'],
         ...(tlsParams === undefined ? {} : { tlsParams }),
         ...certificates(input),
       },
@@ -51,8 +51,7 @@ function parameters({ tls, settings: { tlsDefaults } }: DownstreamTlsInput): Tls
   const min = tls.minProtocolVersion ?? tlsDefaults.minProtocolVersion;
   const { maxProtocolVersion: max } = tls;
   const ciphers = tls.cipherSuites.length > 0 ? tls.cipherSuites : tlsDefaults.cipherSuites;
-  // The API of a server has no field for these.
-  const curves = tlsDefaults.ecdhCurves;
+  const curves = tls.ecdhCurves.length > 0 ? tls.ecdhCurves : tlsDefaults.ecdhCurves;
   const found: TlsParameters = {
     ...(min === undefined ? {} : { tlsMinimumProtocolVersion: versions[min] }),
     ...(max === undefined ? {} : { tlsMaximumProtocolVersion: versions[max] }),

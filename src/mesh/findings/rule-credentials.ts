@@ -20,11 +20,11 @@ export function declareRuleCredentialProblems(
       const { pairs, roots } = clientResources(tls);
       const isClient = (account: string): boolean =>
         exportTo.includes('*') || exportTo.includes(account.split('/', 1)[0]!);
-      const problem =
-        pairs.map((pair) => problemOf(read, pair, 'pair', isClient)).find((text) => text !== undefined) ??
-        (roots === '' ? undefined : problemOf(read, roots, 'roots', isClient));
-      if (problem === undefined) return [];
-      return [{ object: origins[0]!, field: tls.credentialField ?? '', reason: 'RefNotFound', message: problem }];
+      const ofPair = pairs.map((pair) => problemOf(read, pair, 'pair', isClient)).find((text) => text !== undefined);
+      const message = ofPair ?? (roots === '' ? undefined : problemOf(read, roots, 'roots', isClient));
+      if (message === undefined) return [];
+      const field = tls.credentialFields?.[ofPair === undefined ? 'roots' : 'pair'] ?? '';
+      return [{ object: origins[0]!, field, reason: 'RefNotFound', message }];
     });
     if (problems.length > 0) emit(key, { problems });
   });

@@ -1,7 +1,7 @@
 import type { ObjectRef } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
-import { clientResources, serverResources } from '../../model/credential.ts';
+import { clientResources, namesCredential, serverResources } from '../../model/credential.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import type { ClientTls, DestinationRuleModel } from '../../model/traffic-policy.ts';
 import { mostNamed, mostNamedForOthers } from '../../model/named-limits.ts';
@@ -109,5 +109,5 @@ function resourcesOfRule(rule: Pick<DestinationRuleModel, 'policy' | 'portPolici
 export function credentialsOfRule(
   rule: Pick<DestinationRuleModel, 'policy' | 'portPolicies' | 'subsets'>,
 ): readonly ClientTls[] {
-  return tlsOfRule(rule).filter(({ credentialName }) => credentialName !== '');
+  return tlsOfRule(rule).filter(namesCredential);
 }
