@@ -1,6 +1,6 @@
 import type { Authorizer } from './authorization.ts';
 import type { LabelSelector } from './label-selector.ts';
-import type { LocalityLbSetting, TrafficPolicy } from './traffic-policy.ts';
+import type { ClientTls, LocalityLbSetting, TrafficPolicy } from './traffic-policy.ts';
 
 /**
  * The settled mesh config, in sections by reader, so that a change to one section marks only its readers. Source: Istio
@@ -52,6 +52,8 @@ export interface ClusterSettings {
   readonly tlsDefaults: TlsDefaults;
   /** The blocks connectionPool and outlierDetection of mesh.defaultTrafficPolicy. */
   readonly defaultTrafficPolicy?: TrafficPolicy;
+  /** outboundTrafficPolicy.tls: to hosts that nobody knows, with ALLOW_ANY_DYNAMIC_DNS. */
+  readonly unknownHostsTls?: ClientTls;
   /** Absent if disabled. */
   readonly localityLb?: LocalityLbSetting;
   readonly outboundClusterStatName: string;
@@ -73,7 +75,8 @@ export interface RetrySetting {
   readonly backoff?: number;
 }
 
-export type OutboundPolicy = 'ALLOW_ANY' | 'REGISTRY_ONLY';
+/** What becomes of traffic to hosts that nobody knows. A Sidecar cannot ask for ALLOW_ANY_DYNAMIC_DNS. */
+export type OutboundPolicy = 'ALLOW_ANY' | 'ALLOW_ANY_DYNAMIC_DNS' | 'REGISTRY_ONLY';
 
 /** What routers tell the next hop about their client's certificate; the names are Envoy's. */
 export type ForwardClientCertDetails = (typeof forwardClientCertDetails)[number];

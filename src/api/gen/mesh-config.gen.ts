@@ -264,7 +264,7 @@ export const meshDefinitions: Readonly<Record<string, SchemaNode>> = { ...defini
         "type": "string"
       },
       "tls": {
-        "type": "object"
+        "$ref": "#/definitions/ClientTLSSettings"
       }
     }
   },

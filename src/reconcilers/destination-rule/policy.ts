@@ -86,7 +86,7 @@ function readTunnel(field: Field): Tunnel | undefined {
  * TLS to the endpoints. A broken setting never turns TLS off: the proxy would then send in plain text what the owner
  * wanted encrypted.
  */
-function readClientTls(field: Field, namespace: string): ClientTls | undefined {
+export function readClientTls(field: Field, namespace: string): ClientTls | undefined {
   if (!field.expectObject().isSet) return undefined;
   const [certificate, key] = [field.get('clientCertificate'), field.get('privateKey')];
   const [authorities, crl] = [field.get('caCertificates'), field.get('caCrl')];
