@@ -1036,7 +1036,11 @@ export const definitions: Readonly<Record<string, SchemaNode>> = {
         "$ref": "#/definitions/Duration"
       },
       "presence": {
-        "type": "string"
+        "type": "string",
+        "enum": [
+          "OPTIONAL",
+          "REQUIRED"
+        ]
       }
     }
   },
