@@ -1,13 +1,20 @@
 import { describe, expect, test } from 'vitest';
 import type { ClientTls } from './traffic-policy.ts';
-import { clientResources, credentialResources, serverResources, sourceOfResource } from './credential.ts';
+import {
+  asSecret,
+  clientResources,
+  credentialResources,
+  servedResources,
+  serverResources,
+  sourceOfResource,
+} from './credential.ts';
 
 const secret = (name: string, namespace = 'edge') => ({ kind: 'Secret', namespace, name });
 const configMap = (name: string, namespace = 'edge') => ({ kind: 'ConfigMap', namespace, name });
 
 test.each([
   ['site', 'kubernetes://site', 'kubernetes://site-cacert'],
-  ['sds://site', 'kubernetes://site', 'kubernetes://site-cacert'],
+  ['sds://site', 'sds://site', 'sds://site-cacert'],
   ['kubernetes://edge/site', 'kubernetes://edge/site', 'kubernetes://edge/site-cacert'],
   ['kubernetes-gateway://edge/site', 'kubernetes-gateway://edge/site', 'kubernetes-gateway://edge/site-cacert'],
 ])('credentialName %s', (name, pair, roots) => {
@@ -50,6 +57,22 @@ test('a client asks for whom to trust from where it is said to be', () => {
   expect(ask('SIMPLE', '', 'b')).toEqual({ pairs: [], roots: 'kubernetes://b-cacert' });
   expect(ask('MUTUAL', 'a', 'configmap://b')).toEqual({ pairs: ['kubernetes://a'], roots: 'configmap://b' });
   expect(ask('MUTUAL', '', 'b-cacert')).toEqual({ pairs: [], roots: 'kubernetes://b-cacert' });
+});
+
+test.each([
+  ['sds://site', 'pair', 'kubernetes://site'],
+  ['sds://site-cacert', 'roots', 'kubernetes://site-cacert'],
+  ['sds://site', 'roots', 'kubernetes://site-cacert'],
+  ['sds://configmap://edge/site', 'roots', 'configmap://edge/site'],
+  ['kubernetes://site', 'pair', 'kubernetes://site'],
+] as const)('without a provider, %s as %s is %s', (resource, part, secret) => {
+  expect(asSecret(resource, part)).toBe(secret);
+});
+
+test('the control plane serves what no provider has', () => {
+  const resources = { pairs: ['sds://a', 'kubernetes://b'], roots: 'sds://a-cacert' };
+  expect(servedResources(resources, true)).toEqual(['kubernetes://b']);
+  expect(servedResources(resources, false)).toEqual(['kubernetes://a', 'kubernetes://b', 'kubernetes://a-cacert']);
 });
 
 describe('a resource comes from', () => {

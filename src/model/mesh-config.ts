@@ -21,6 +21,15 @@ export interface SecuritySettings {
   readonly trustDomainAliases: readonly string[];
   /** Those extensionProviders that decide about requests, and can be used. */
   readonly authorizers: readonly Authorizer[];
+  /** Of the extension provider `sds`, which has the secrets of servers with names that begin with `sds://`. */
+  readonly secretProvider?: ProviderService & { readonly name: string };
+}
+
+/** A service that an extension provider names. */
+export interface ProviderService {
+  /** `host`, or `namespace/host`. */
+  readonly service: string;
+  readonly port: number;
 }
 
 /** mesh.tlsDefaults: for TLS other than the mesh's own. */

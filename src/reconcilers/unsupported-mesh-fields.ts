@@ -26,7 +26,6 @@ export const unsupportedMeshFields: readonly UnsupportedField[] = [
   ),
   ...mesh('Set accessLogFile.', providers('envoyFileAccessLog', 'envoyHttpAls', 'envoyTcpAls', 'envoyOtelAls')),
   ...mesh("Envoy's own metrics are at port 15020 of each Pod.", providers('prometheus', 'stackdriver')),
-  ...mesh('Secrets of the cluster are used.', providers('sds')),
   ...mesh('Use localityLbSetting.', ['zoneAwareLbSetting']),
   ...mesh('There is no ambient mode.', ['hboneIdleTimeout', 'serviceScopeConfigs']),
   ...mesh('exportTo says who sees a ServiceEntry; its default is defaultServiceExportTo.', ['serviceEntryVisibility']),

@@ -268,6 +268,20 @@ export const meshDefinitions: Readonly<Record<string, SchemaNode>> = { ...defini
       }
     }
   },
+  "SDSProvider": {
+    "type": "object",
+    "properties": {
+      "name": {
+        "type": "string"
+      },
+      "service": {
+        "type": "string"
+      },
+      "port": {
+        "type": "integer"
+      }
+    }
+  },
   "MeshTLSConfig": {
     "type": "object",
     "properties": {
@@ -379,7 +393,7 @@ export const meshDefinitions: Readonly<Record<string, SchemaNode>> = { ...defini
         "type": "object"
       },
       "sds": {
-        "type": "object"
+        "$ref": "#/definitions/SDSProvider"
       }
     }
   },

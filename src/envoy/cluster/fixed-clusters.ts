@@ -5,6 +5,7 @@ import {
   inboundPassthroughCluster,
   passthroughCluster,
 } from '../../model/cluster-names.ts';
+import { socketProvider } from '../../model/credential.ts';
 import type { Traits } from '../../model/traits.ts';
 import { grpcBlackHole } from './grpc-clusters.ts';
 import { poolFields } from './pool.ts';
@@ -14,7 +15,7 @@ import { upstreamTls } from '../tls/upstream.ts';
 import type { Any, BindConfig, Cluster, UpstreamHttpProtocolOptions } from '../gen/types.gen.ts';
 import { any } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
-import { socketAddress } from '../encode/values.ts';
+import { connectAddress, socketAddress } from '../encode/values.ts';
 
 export interface FixedClustersInput {
   readonly traits: Traits;
@@ -32,14 +33,35 @@ export function fixedClusters({ traits, settings, outboundPolicy }: FixedCluster
     connectTimeout: duration(settings.connectTimeout),
   } as const;
   if (traits.family === 'grpc') return [grpcBlackHole];
-  if (traits.proxyType === 'router') return [blackHole];
+  const socket = traits.credentialSocket ? [secretsOfSocket(settings)] : [];
+  if (traits.proxyType === 'router') return [blackHole, ...socket];
   const passthrough = originalDestination(settings);
   return [
     blackHole,
     { ...passthrough, name: passthroughCluster },
     ...(outboundPolicy === 'ALLOW_ANY_DYNAMIC_DNS' ? [unknownHosts(traits, settings)] : []),
     { ...passthrough, name: inboundPassthroughCluster, upstreamBindConfig: bindOriginalDestination(traits) },
+    ...socket,
   ];
+}
+
+/** Where Istio's agent finds a provider of secrets, from where the proxy is started. */
+const credentialSocketPath = './var/run/secrets/credential-uds/socket';
+
+function secretsOfSocket({ connectTimeout }: ClusterSettings): Cluster {
+  const name = socketProvider.cluster;
+  const lbEndpoints = [{ endpoint: { address: connectAddress(credentialSocketPath, 0) } }];
+  return {
+    name,
+    type: 'STATIC',
+    connectTimeout: duration(connectTimeout),
+    loadAssignment: { clusterName: name, endpoints: [{ lbEndpoints }] },
+    typedExtensionProtocolOptions: {
+      [types.httpProtocolOptions]: any(types.httpProtocolOptions, {
+        explicitHttpConfig: { http2ProtocolOptions: {} },
+      }),
+    },
+  };
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { ServerTls, TlsVersion } from '../../model/gateway.ts';
-import { serverResources } from '../../model/credential.ts';
+import { type SecretProvider, asSecret, isProvided, serverResources } from '../../model/credential.ts';
 import type { ListenerSettings } from '../../model/mesh-config.ts';
 import type { Traits } from '../../model/traits.ts';
 import type {
@@ -18,6 +18,7 @@ import {
   controlPlaneSecret,
   fileSecret,
   meshRoots,
+  providedSecret,
   rootFile,
   workloadCertificate,
   workloadSecret,
@@ -27,6 +28,8 @@ export interface DownstreamTlsInput {
   readonly tls: ServerTls;
   readonly traits: Pick<Traits, 'agent'>;
   readonly settings: Pick<ListenerSettings, 'tlsDefaults'>;
+  /** Absent: all secrets are the control plane's. */
+  readonly secretProvider?: SecretProvider | undefined;
 }
 
 /** The transport socket of a server that terminates TLS. */
@@ -69,14 +72,22 @@ const versions: Readonly<Record<TlsVersion, TlsParameters_TlsProtocol>> = {
 };
 
 /** What the server presents, and what it requires of clients. */
-function certificates({ tls, traits }: DownstreamTlsInput): CommonTlsContext {
+function certificates({ tls, traits, secretProvider }: DownstreamTlsInput): CommonTlsContext {
   const source = tls.certificates;
   switch (source.kind) {
     case 'mesh':
       return fromSecrets([workloadSecret(workloadCertificate)], workloadSecret(meshRoots), tls);
     case 'credentials': {
       const { pairs, roots } = serverResources(tls);
-      return fromSecrets(pairs.map(controlPlaneSecret), controlPlaneSecret(roots), tls);
+      const secret = (resource: string, part: 'pair' | 'roots'): SdsSecretConfig =>
+        secretProvider !== undefined && isProvided(resource)
+          ? providedSecret(resource, secretProvider)
+          : controlPlaneSecret(asSecret(resource, part));
+      return fromSecrets(
+        pairs.map((pair) => secret(pair, 'pair')),
+        secret(roots, 'roots'),
+        tls,
+      );
     }
     case 'files': {
       const { files, roots } = source;

@@ -1,5 +1,5 @@
 import { compareText } from '../../model/age.ts';
-import { clientResources, namesCredential } from '../../model/credential.ts';
+import { asSecret, clientResources, isProvided, namesCredential, socketProvider } from '../../model/credential.ts';
 import type { ClusterSettings } from '../../model/mesh-config.ts';
 import type { ClientTls } from '../../model/traffic-policy.ts';
 import type { ClusterTraits } from '../../model/traits.ts';
@@ -9,6 +9,7 @@ import type {
   Cluster_TransportSocketMatch,
   CommonTlsContext,
   DataSource,
+  SdsSecretConfig,
   TransportSocket,
   UpstreamHttpProtocolOptions,
 } from '../gen/types.gen.ts';
@@ -20,6 +21,7 @@ import {
   clientTlsParameters,
   fileSecret,
   meshRoots,
+  providedSecret,
   rootFile,
   withheldSecret,
   workloadCertificate,
@@ -149,7 +151,7 @@ function originate(input: UpstreamTlsInput, tls: ClientTls, mutual: boolean): Up
   const certificatesOf = (): CommonTlsContext => {
     if (tls.isWithheld) return withheldContext;
     const pair = tls.credentialName === '' && hasCertificate(tls, mutual) ? filePair(tls, traits) : {};
-    if (namesCredential(tls)) return { ...pair, ...credentialContext(tls, names) };
+    if (namesCredential(tls)) return { ...pair, ...credentialContext(tls, names, traits) };
     return { ...pair, ...(traits.agent ? agentFileContext(tls, names) : fileContext(tls, names)) };
   };
   const context: CommonTlsContext = {
@@ -167,16 +169,24 @@ const withheldContext: CommonTlsContext = {
   combinedValidationContext: { defaultValidationContext: {}, validationContextSdsSecretConfig: withheldSecret },
 };
 
-function credentialContext(tls: ClientTls, names: readonly string[]): CommonTlsContext {
+function credentialContext(
+  tls: ClientTls,
+  names: readonly string[],
+  { credentialSocket }: ClusterTraits,
+): CommonTlsContext {
   const { pairs, roots } = clientResources(tls);
+  const secret = (resource: string, part: 'pair' | 'roots'): SdsSecretConfig =>
+    credentialSocket && isProvided(resource)
+      ? providedSecret(resource, socketProvider)
+      : clientSecret(asSecret(resource, part));
   return {
-    ...(pairs.length > 0 ? { tlsCertificateSdsSecretConfigs: pairs.map(clientSecret) } : {}),
+    ...(pairs.length > 0 ? { tlsCertificateSdsSecretConfigs: pairs.map((pair) => secret(pair, 'pair')) } : {}),
     ...(roots === ''
       ? {}
       : {
           combinedValidationContext: {
             defaultValidationContext: exactNames(names),
-            validationContextSdsSecretConfig: clientSecret(roots),
+            validationContextSdsSecretConfig: secret(roots, 'roots'),
           },
         }),
   };

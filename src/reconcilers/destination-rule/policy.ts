@@ -8,7 +8,6 @@ import { readConnectionPool, readOutlierDetection, readRetryBudget } from './poo
 import { present } from './values.ts';
 import { quote } from '../../api/quote.ts';
 import type { Field } from '../field.ts';
-import { remarkOnProvider } from '../secret-providers.ts';
 import { filePath } from '../file-path.ts';
 
 /** A policy, and its settings for individual ports. */
@@ -151,7 +150,6 @@ function checkClientTls(tls: ClientTls, field: Field, namespace: string): void {
     ['credentialName', tls.credentialName],
     ['caCertCredentialName', tls.caCredentialName],
   ] as const) {
-    remarkOnProvider(field.get(member));
     const other = /^configmap:\/\/([^/]+)\//.exec(name)?.[1];
     if (other !== undefined && other !== namespace)
       field.get(member).invalid(`names a ConfigMap of namespace ${quote(other)}; use one of ${namespace}.`);

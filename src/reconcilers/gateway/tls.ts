@@ -2,7 +2,6 @@ import type { ServerCertificates, ServerKind, ServerTls, TlsVersion } from '../.
 import { type Protocol, isTls, protocolClass } from '../../model/service.ts';
 import { quote } from '../../api/quote.ts';
 import type { Field } from '../field.ts';
-import { remarkOnProvider } from '../secret-providers.ts';
 import { filePath } from '../file-path.ts';
 import { cipherListProblem, cipherProblem, curveProblem } from './ciphers.ts';
 
@@ -83,8 +82,6 @@ function meshCertificates(field: Field): ServerCertificates {
 
 function readCertificates(field: Field, mode: ServerTls['mode']): ServerCertificates {
   const single = field.get('credentialName');
-  for (const name of [single, field.get('caCertCredentialName'), ...field.get('credentialNames').list()])
-    remarkOnProvider(name);
   const several = names(field.get('credentialNames'));
   const credentials = several.length > 0 ? several : single.string() === '' ? [] : [single.string()];
   const pairs = field.get('tlsCertificates').objects();

@@ -24,6 +24,7 @@ import { readGatewayTopology } from './gateway-topology.ts';
 import { cipherListProblem, cipherProblem, curveProblem } from '../gateway/ciphers.ts';
 import { type FormatProblem, problemOfFormat } from '../virtual-service/header-format.ts';
 import { reportIneffective, reportVariables } from './fields.ts';
+import { readSecretProvider } from './secret-provider.ts';
 import { readDocument } from '../../yaml/document.ts';
 
 export interface MeshConfigProblem extends Pick<Problem, 'reason' | 'message'> {
@@ -70,6 +71,7 @@ export function reconcileMeshConfig(
       trustDomain: shared.trustDomain,
       trustDomainAliases: shared.trustDomainAliases,
       authorizers: readAuthorizers(mesh.get('extensionProviders')),
+      ...present({ secretProvider: readSecretProvider(mesh.get('extensionProviders')) }),
     },
     discoverySelectors: readDiscoverySelectors(mesh.get('discoverySelectors')),
   };
