@@ -1,4 +1,4 @@
-import { type SecretProvider, isProvided, serverResources } from '../../model/credential.ts';
+import { type SecretProvider, isProvided, serverResources, socketProvider } from '../../model/credential.ts';
 import type { GatewayChain, SettledGatewayListener, SniChain } from '../../model/gateway.ts';
 import type { ListenerSettings } from '../../model/mesh-config.ts';
 import type { Traits } from '../../model/traits.ts';
@@ -65,13 +65,14 @@ export function sniFilterChain({ serverName, target }: SniChain, context: Filter
   };
 }
 
-/** Secrets come through this cluster. */
+/** Secrets come through this cluster. That of the provider in the Pod is always there. */
 function providersOf({ listener, secretProvider }: GatewayListenerInput): readonly string[] {
   const asks = ({ tls }: GatewayChain): boolean => {
     const { pairs, roots } = tls === undefined ? { pairs: [], roots: '' } : serverResources(tls);
     return [...pairs, roots].some(isProvided);
   };
-  return secretProvider !== undefined && listener.chains.some(asks) ? [secretProvider.cluster] : [];
+  if (secretProvider === undefined || secretProvider === socketProvider) return [];
+  return listener.chains.some(asks) ? [secretProvider.cluster] : [];
 }
 
 function filterChain(chain: GatewayChain, input: GatewayListenerInput): FilterChain {

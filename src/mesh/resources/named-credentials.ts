@@ -92,7 +92,13 @@ function limited(by: string, to: string, objects: readonly Naming[], most: numbe
     return [{ object: ref, field, reason: 'Ineffective' as const, message }];
   });
   const unprovided = new Set(objects.flatMap((object) => object.unprovided));
-  return { by, to, resources: [...resources], unprovided: [...unprovided].filter((resource) => resources.has(resource)), problems };
+  return {
+    by,
+    to,
+    resources: [...resources],
+    unprovided: [...unprovided].filter((resource) => resources.has(resource)),
+    problems,
+  };
 }
 
 /** @param hasProvider of secrets: those that it has are not read. */
