@@ -8,7 +8,7 @@ SHELL := /bin/bash
 INSTALLED := node_modules/.installed
 FAST := src/ads/ src/api/ src/cache/ src/cli/ src/envoy/ src/model/ src/reconcilers/ src/settle/ src/status/ src/yaml/
 
-.PHONY: help run cluster test test-node test-long test-fast properties check golden gen bench slowest work soak peers image
+.PHONY: help run cluster test test-node test-long test-fast properties check golden gen newest bench slowest work soak peers image
 .PHONY: check-types check-lint check-format check-imports check-unused check-generated check-chart check-node
 
 help: ## show the targets
@@ -88,6 +88,9 @@ gen: $(INSTALLED) ## write generated files again: crds/ and types from tools/api
 	node tools/api/generate.ts
 	node tools/protos/generate.ts
 
+newest: $(INSTALLED) ## what a newer release of Istio's API adds to the one that is pinned (needs go)
+	@node tools/newest.ts
+
 # A file that says how it is run is a benchmark; the others are parts of one.
 bench: $(INSTALLED) ## the benchmarks, figures as in docs/performance.md
 	@for file in bench/*.ts; do if grep -q "$$file" "$$file"; then echo "--- $$file"; node --expose-gc "$$file"; fi; done
@@ -103,7 +106,7 @@ soak: $(INSTALLED) peers test-long ## half an hour of every attack at once (SECO
 	node test/hitless/main.ts
 	node test/faults/main.ts
 
-peers: $(INSTALLED) ## fetch and build what tests run against: Envoy, Kubernetes with what a node runs, helm
+peers: $(INSTALLED) ## fetch and build what tests run against: Envoy, Kubernetes with what a node runs, helm, Istio's CRDs
 	@node test/peers/build.ts
 
 image: ## the container images

@@ -41,6 +41,7 @@ function metadataOf(settings: AgentSettings): Readonly<Record<string, unknown>> 
     ENVOY_PROMETHEUS_PORT: ports.metrics,
     ...(ports.secureMetrics !== 0 && { ENVOY_SECURE_METRICS_PORT: ports.secureMetrics }),
     ...(ports.secureMergedMetrics !== 0 && { ENVOY_SECURE_MERGED_METRICS_PORT: ports.secureMergedMetrics }),
+    ...(settings.hasCredentialSocket && { credential: 'true' }),
     PILOT_SAN: [hostOf(proxy.discoveryAddress)],
     PROXY_CONFIG: proxy.whole,
     LABELS: withoutHash(pod.labels),

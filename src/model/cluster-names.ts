@@ -6,3 +6,5 @@ export const blackHoleCluster = 'BlackHoleCluster';
 export const passthroughCluster = 'PassthroughCluster';
 /** For connections to ports that no service names. */
 export const inboundPassthroughCluster = 'InboundPassthroughCluster';
+/** Resolves the host of each request, for hosts that nobody knows, where the mesh config asks for that. */
+export const dynamicDnsCluster = 'AllowAnyDynamicDNSCluster';

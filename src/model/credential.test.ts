@@ -1,12 +1,20 @@
 import { describe, expect, test } from 'vitest';
-import { clientResources, credentialResources, serverResources, sourceOfResource } from './credential.ts';
+import type { ClientTls } from './traffic-policy.ts';
+import {
+  asSecret,
+  clientResources,
+  credentialResources,
+  servedResources,
+  serverResources,
+  sourceOfResource,
+} from './credential.ts';
 
 const secret = (name: string, namespace = 'edge') => ({ kind: 'Secret', namespace, name });
 const configMap = (name: string, namespace = 'edge') => ({ kind: 'ConfigMap', namespace, name });
 
 test.each([
   ['site', 'kubernetes://site', 'kubernetes://site-cacert'],
-  ['sds://site', 'kubernetes://site', 'kubernetes://site-cacert'],
+  ['sds://site', 'sds://site', 'sds://site-cacert'],
   ['kubernetes://edge/site', 'kubernetes://edge/site', 'kubernetes://edge/site-cacert'],
   ['kubernetes-gateway://edge/site', 'kubernetes-gateway://edge/site', 'kubernetes-gateway://edge/site-cacert'],
 ])('credentialName %s', (name, pair, roots) => {
@@ -34,13 +42,37 @@ describe('a server asks for', () => {
 
 test('a client asks for whom to trust, and for a certificate if it presents one', () => {
   const ask = (mode: 'SIMPLE' | 'MUTUAL' | 'ISTIO_MUTUAL', credentialName: string, insecureSkipVerify = false) =>
-    clientResources({ mode, credentialName, insecureSkipVerify } as Parameters<typeof clientResources>[0]);
+    clientResources({ mode, credentialName, caCredentialName: '', insecureSkipVerify } as ClientTls);
   const [pair, roots] = ['kubernetes://a', 'kubernetes://a-cacert'];
   expect(ask('SIMPLE', 'a')).toEqual({ pairs: [], roots });
   expect(ask('MUTUAL', 'a')).toEqual({ pairs: [pair], roots });
   expect(ask('MUTUAL', 'a', true)).toEqual({ pairs: [pair], roots: '' });
   expect(ask('MUTUAL', '')).toEqual({ pairs: [], roots: '' });
   expect(ask('ISTIO_MUTUAL', 'a')).toEqual({ pairs: [], roots: '' });
+});
+
+test('a client asks for whom to trust from where it is said to be', () => {
+  const ask = (mode: 'SIMPLE' | 'MUTUAL', credentialName: string, caCredentialName: string) =>
+    clientResources({ mode, credentialName, caCredentialName, insecureSkipVerify: false } as ClientTls);
+  expect(ask('SIMPLE', '', 'b')).toEqual({ pairs: [], roots: 'kubernetes://b-cacert' });
+  expect(ask('MUTUAL', 'a', 'configmap://b')).toEqual({ pairs: ['kubernetes://a'], roots: 'configmap://b' });
+  expect(ask('MUTUAL', '', 'b-cacert')).toEqual({ pairs: [], roots: 'kubernetes://b-cacert' });
+});
+
+test.each([
+  ['sds://site', 'pair', 'kubernetes://site'],
+  ['sds://site-cacert', 'roots', 'kubernetes://site-cacert'],
+  ['sds://site', 'roots', 'kubernetes://site-cacert'],
+  ['sds://configmap://edge/site', 'roots', 'configmap://edge/site'],
+  ['kubernetes://site', 'pair', 'kubernetes://site'],
+] as const)('without a provider, %s as %s is %s', (resource, part, secret) => {
+  expect(asSecret(resource, part)).toBe(secret);
+});
+
+test('the control plane serves what no provider has', () => {
+  const resources = { pairs: ['sds://a', 'kubernetes://b'], roots: 'sds://a-cacert' };
+  expect(servedResources(resources, true)).toEqual(['kubernetes://b']);
+  expect(servedResources(resources, false)).toEqual(['kubernetes://a', 'kubernetes://b', 'kubernetes://a-cacert']);
 });
 
 describe('a resource comes from', () => {

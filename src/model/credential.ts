@@ -118,12 +118,49 @@ export interface CredentialResources {
 
 /**
  * The names of SDS resources for a `credentialName`: the pair, and the roots. It may already be a URL
- * (`configmap://ns/name`); `sds://name` is the same as `name`.
+ * (`configmap://ns/name`).
  */
 export function credentialResources(credentialName: string): { readonly pair: string; readonly roots: string } {
-  const named = credentialName.replace(/^sds:\/\//, '');
-  const pair = named.includes('://') ? named : `kubernetes://${named}`;
+  const pair = credentialName.includes('://') ? credentialName : `kubernetes://${credentialName}`;
   return { pair, roots: `${pair}${suffix}` };
+}
+
+/** Who has the secrets with names that begin with `sds://`. Without one, they are Secrets. */
+export interface SecretProvider {
+  readonly cluster: string;
+  /** What it is called; empty: nothing. */
+  readonly authority: string;
+  /** Whether it is asked for `sds://name`, not for `name`. */
+  readonly keepsPrefix: boolean;
+}
+
+/** The one that listens in the proxy's own Pod. Source: Istio's `sds-external`. */
+export const socketProvider: SecretProvider = { cluster: 'sds-external', authority: '', keepsPrefix: true };
+
+const provided = 'sds://';
+
+export function isProvided(resource: string): boolean {
+  return resource.startsWith(provided);
+}
+
+/** What a provider is asked for. */
+export function providedName(resource: string, { keepsPrefix }: SecretProvider): string {
+  return keepsPrefix ? resource : resource.slice(provided.length);
+}
+
+/** What stands for a resource where there is no provider. */
+export function asSecret(resource: string, part: CredentialSource['part']): string {
+  if (!isProvided(resource)) return resource;
+  const named = resource.slice(provided.length);
+  if (part === 'pair') return credentialResources(named).pair;
+  return named.endsWith(suffix) ? credentialResources(named).pair : onlyRoots(named);
+}
+
+/** The resources that the control plane serves: with a provider, not those that this one has. */
+export function servedResources({ pairs, roots }: CredentialResources, hasProvider: boolean): readonly string[] {
+  const served = (resource: string, part: CredentialSource['part']): string[] =>
+    resource === '' || (hasProvider && isProvided(resource)) ? [] : [asSecret(resource, part)];
+  return [...pairs.flatMap((pair) => served(pair, 'pair')), ...served(roots, 'roots')];
 }
 
 /** What a server asks for. */
@@ -135,16 +172,25 @@ export function serverResources({ mode, certificates }: Pick<ServerTls, 'mode' |
 }
 
 /** What a client asks for. */
-export function clientResources({ mode, credentialName, insecureSkipVerify }: ClientTls): CredentialResources {
-  if (credentialName === '' || (mode !== 'SIMPLE' && mode !== 'MUTUAL')) return { pairs: [], roots: '' };
+export function clientResources(tls: ClientTls): CredentialResources {
+  const { mode, credentialName, caCredentialName, insecureSkipVerify } = tls;
+  if (!namesCredential(tls) || (mode !== 'SIMPLE' && mode !== 'MUTUAL')) return { pairs: [], roots: '' };
   const { pair, roots } = credentialResources(credentialName);
-  return { pairs: mode === 'MUTUAL' ? [pair] : [], roots: insecureSkipVerify ? '' : roots };
+  return {
+    pairs: mode === 'MUTUAL' && credentialName !== '' ? [pair] : [],
+    roots: insecureSkipVerify ? '' : caCredentialName === '' ? roots : onlyRoots(caCredentialName),
+  };
+}
+
+/** Whether a client needs a Secret or a ConfigMap. */
+export function namesCredential(tls: Pick<ClientTls, 'credentialName' | 'caCredentialName'>): boolean {
+  return tls.credentialName !== '' || tls.caCredentialName !== '';
 }
 
 /** A Secret that is named for its roots has them without the ending, too. */
 function onlyRoots(credentialName: string): string {
   const { pair, roots } = credentialResources(credentialName);
-  return pair.endsWith(suffix) || pair.startsWith('configmap://') ? pair : roots;
+  return pair.endsWith(suffix) || pair.startsWith('configmap://') || isProvided(pair) ? pair : roots;
 }
 
 const suffix = '-cacert';

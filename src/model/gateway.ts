@@ -72,6 +72,10 @@ export interface ServerTls {
   readonly maxProtocolVersion?: TlsVersion;
   /** The suites that Envoy knows, distinct. Empty: the mesh's. */
   readonly cipherSuites: readonly string[];
+  /** The curves that Envoy knows, distinct. Empty: the mesh's. */
+  readonly ecdhCurves: readonly string[];
+  /** Application protocols to offer. Empty: those that the server speaks. */
+  readonly alpnProtocols: readonly string[];
 }
 
 export type TlsVersion = 'TLSV1_0' | 'TLSV1_1' | 'TLSV1_2' | 'TLSV1_3';

@@ -1,6 +1,6 @@
 import type { Authorizer } from './authorization.ts';
 import type { LabelSelector } from './label-selector.ts';
-import type { LocalityLbSetting, TrafficPolicy } from './traffic-policy.ts';
+import type { ClientTls, LocalityLbSetting, TrafficPolicy } from './traffic-policy.ts';
 
 /**
  * The settled mesh config, in sections by reader, so that a change to one section marks only its readers. Source: Istio
@@ -21,6 +21,15 @@ export interface SecuritySettings {
   readonly trustDomainAliases: readonly string[];
   /** Those extensionProviders that decide about requests, and can be used. */
   readonly authorizers: readonly Authorizer[];
+  /** Of the extension provider `sds`, which has the secrets of servers with names that begin with `sds://`. */
+  readonly secretProvider?: ProviderService & { readonly name: string };
+}
+
+/** A service that an extension provider names. */
+export interface ProviderService {
+  /** `host`, or `namespace/host`. */
+  readonly service: string;
+  readonly port: number;
 }
 
 /** mesh.tlsDefaults: for TLS other than the mesh's own. */
@@ -52,6 +61,8 @@ export interface ClusterSettings {
   readonly tlsDefaults: TlsDefaults;
   /** The blocks connectionPool and outlierDetection of mesh.defaultTrafficPolicy. */
   readonly defaultTrafficPolicy?: TrafficPolicy;
+  /** outboundTrafficPolicy.tls: to hosts that nobody knows, with ALLOW_ANY_DYNAMIC_DNS. */
+  readonly unknownHostsTls?: ClientTls;
   /** Absent if disabled. */
   readonly localityLb?: LocalityLbSetting;
   readonly outboundClusterStatName: string;
@@ -73,7 +84,8 @@ export interface RetrySetting {
   readonly backoff?: number;
 }
 
-export type OutboundPolicy = 'ALLOW_ANY' | 'REGISTRY_ONLY';
+/** What becomes of traffic to hosts that nobody knows. A Sidecar cannot ask for ALLOW_ANY_DYNAMIC_DNS. */
+export type OutboundPolicy = 'ALLOW_ANY' | 'ALLOW_ANY_DYNAMIC_DNS' | 'REGISTRY_ONLY';
 
 /** What routers tell the next hop about their client's certificate; the names are Envoy's. */
 export type ForwardClientCertDetails = (typeof forwardClientCertDetails)[number];

@@ -8,7 +8,7 @@ import type { ClientTls } from './traffic-policy.ts';
 export function clientFiles(tls: ClientTls): readonly string[] {
   if (tls.credentialName !== '' || (tls.mode !== 'SIMPLE' && tls.mode !== 'MUTUAL')) return [];
   const pair = tls.mode === 'MUTUAL' ? [tls.clientCertificate, tls.privateKey] : [];
-  const roots = tls.insecureSkipVerify ? [] : [tls.caCertificates, tls.caCrl];
+  const roots = tls.insecureSkipVerify || tls.caCredentialName !== '' ? [] : [tls.caCertificates, tls.caCrl];
   return secretsOf([pair, roots]);
 }
 

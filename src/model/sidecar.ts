@@ -20,7 +20,10 @@ export interface SidecarModel extends Aged {
   /** Empty: the ports of the Services that select the workload. */
   readonly ingress: readonly IngressListener[];
   /** Absent: the mesh's. */
-  readonly outboundTrafficPolicy?: { readonly mode: OutboundPolicy; readonly egressProxy?: Destination };
+  readonly outboundTrafficPolicy?: {
+    readonly mode: Exclude<OutboundPolicy, 'ALLOW_ANY_DYNAMIC_DNS'>;
+    readonly egressProxy?: Destination;
+  };
   readonly inboundConnectionPool?: ConnectionPool;
 }
 

@@ -88,11 +88,22 @@ export interface LocalityLbSetting {
 export interface LoadBalancer {
   readonly simple?: 'UNSPECIFIED' | 'LEAST_CONN' | 'LEAST_REQUEST' | 'RANDOM' | 'PASSTHROUGH' | 'ROUND_ROBIN';
   readonly consistentHash?: ConsistentHash;
+  readonly backendUtilization?: BackendUtilization;
   /** `enabled: false` is kept: it switches off the mesh default. */
   readonly localityLb?: LocalityLbSetting & { readonly enabled: boolean };
   readonly warmup?: { readonly duration: number; readonly minimumPercent?: number; readonly aggression?: number };
   /** Deprecated warmupDurationSecs. */
   readonly warmupDuration?: number;
+}
+
+/** Weights from the load that endpoints report (ORCA). Absent fields: Envoy's defaults, which are those of the API. */
+export interface BackendUtilization {
+  readonly stabilizationPeriod?: number;
+  readonly expirationPeriod?: number;
+  readonly updatePeriod?: number;
+  /** In percent of the share of errors. */
+  readonly errorPenaltyPercent?: number;
+  readonly metricNames: readonly string[];
 }
 
 export interface ConsistentHash {
@@ -128,6 +139,8 @@ export interface OutlierDetection {
   readonly minHealthPercent?: number;
   /** HTTP statuses that count as errors, instead of 5xx. */
   readonly httpErrorCodes?: readonly number[];
+  /** From this share of failed requests on, an endpoint is ejected. */
+  readonly failurePercentageThreshold?: number;
 }
 
 export interface ClientTls {
@@ -139,8 +152,10 @@ export interface ClientTls {
   /** Path of a certificate revocation list; empty: none. */
   readonly caCrl: string;
   readonly credentialName: string;
-  /** Path of `credentialName` in its object, if it is set. */
-  readonly credentialField?: string;
+  /** The Secret or ConfigMap with the roots; empty: those of `credentialName` or the files. */
+  readonly caCredentialName: string;
+  /** Paths in its object of the settings that name the Secrets of the pair and of the roots, if one of them is set. */
+  readonly credentialFields?: { readonly pair: string; readonly roots: string };
   /** Path of the setting in its object, if it names files. */
   readonly filesField?: string;
   readonly subjectAltNames: readonly string[];

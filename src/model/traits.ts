@@ -44,6 +44,8 @@ export interface Traits {
   readonly serverCertificate?: CertificateFiles;
   /** ProxyConfig proxyHeaders.preserveHttp1HeaderCase. */
   readonly preserveHeaderCase: boolean;
+  /** Metadata credential: a provider of secrets listens on a socket in its Pod. */
+  readonly credentialSocket: boolean;
 }
 
 /** A generic client, for uses where only the namespace matters. */
@@ -64,6 +66,7 @@ export const anyTraits: Traits = {
   inboundExactBalance: false,
   outboundExactBalance: false,
   preserveHeaderCase: false,
+  credentialSocket: false,
 };
 
 /** The traits that a proxy's outbound world depends on: proxies with equal ones may share one. */
@@ -106,7 +109,14 @@ export function listenerTraitsKey({ http10, idleTimeout, outboundExactBalance }:
 
 /** The traits that what a sidecar itself serves depends on. */
 export function inboundTraits({ clientCertificate: _, ...traits }: Traits): Traits {
-  return { ...traits, shortNames: true, dnsCapture: false, httpProxyPort: 0, outboundExactBalance: false };
+  return {
+    ...traits,
+    shortNames: true,
+    dnsCapture: false,
+    httpProxyPort: 0,
+    outboundExactBalance: false,
+    credentialSocket: false,
+  };
 }
 
 /** The traits that what a router gets for Gateways depends on. */
@@ -133,15 +143,22 @@ export const loopbackAddresses = (traits: Pick<Traits, 'ipFamily'>): readonly [s
 /** The traits that clusters depend on: proxies with equal ones share clusters. */
 export type ClusterTraits = Pick<
   Traits,
-  'proxyType' | 'family' | 'agent' | 'ipFamily' | 'preserveHeaderCase' | 'clientCertificate' | 'interception'
+  | 'proxyType'
+  | 'family'
+  | 'agent'
+  | 'ipFamily'
+  | 'preserveHeaderCase'
+  | 'clientCertificate'
+  | 'interception'
+  | 'credentialSocket'
 >;
 
 export function clusterTraits(traits: ClusterTraits): ClusterTraits {
-  const { proxyType, family, agent, ipFamily, preserveHeaderCase, clientCertificate } = traits;
+  const { proxyType, family, agent, ipFamily, preserveHeaderCase, clientCertificate, credentialSocket } = traits;
   // Whether clients choose an endpoint themselves, by its address.
   const interception = traits.interception === 'NONE' ? 'NONE' : anyTraits.interception;
   const certificate = clientCertificate && { clientCertificate };
-  return { proxyType, family, agent, ipFamily, preserveHeaderCase, interception, ...certificate };
+  return { proxyType, family, agent, ipFamily, preserveHeaderCase, interception, credentialSocket, ...certificate };
 }
 
 /** Like {@link traitsKey}, for the traits that clusters depend on. */
@@ -149,7 +166,8 @@ export function clusterTraitsKey(traits: ClusterTraits): string {
   const { proxyType, family, agent, ipFamily, preserveHeaderCase, clientCertificate, interception } = traits;
   const type = family === 'grpc' ? family : proxyType;
   const all = [type, Number(agent), ipFamily, Number(preserveHeaderCase), filesKey(clientCertificate)];
-  return [...all, ...(interception === 'NONE' ? [interception] : [])].join(',');
+  const more = [...(interception === 'NONE' ? [interception] : []), ...(traits.credentialSocket ? ['socket'] : [])];
+  return [...all, ...more].join(',');
 }
 
 /** Equal traits have the same text, different ones never do. */
@@ -166,6 +184,7 @@ export function traitsKey(traits: Traits): string {
   if (traits.reservedPorts.length > 0) words.push(`reserved=${traits.reservedPorts.join('+')}`);
   if (traits.inboundExactBalance) words.push('inbound-balance');
   if (traits.preserveHeaderCase) words.push('header-case');
+  if (traits.credentialSocket) words.push('credential-socket');
   if (traits.clientCertificate) words.push(`client-cert=${filesKey(traits.clientCertificate)}`);
   if (traits.serverCertificate) words.push(`server-cert=${filesKey(traits.serverCertificate)}`);
   return words.join(',');

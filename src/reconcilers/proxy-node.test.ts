@@ -89,6 +89,7 @@ test('traits come from metadata', () => {
     TLS_CLIENT_ROOT_CERT: '/r',
     TLS_SERVER_ROOT_CERT: '/s',
     PROXY_CONFIG: { proxyHeaders: { preserveHttp1HeaderCase: true } },
+    credential: 'true',
   });
   expect(traits).toEqual({
     proxyType: 'sidecar',
@@ -109,6 +110,7 @@ test('traits come from metadata', () => {
     clientCertificate: { chain: '/c', key: '/k', root: '/r' },
     serverCertificate: { chain: '', key: '', root: '/s' },
     preserveHeaderCase: true,
+    credentialSocket: true,
   });
 });
 

@@ -183,6 +183,7 @@ function traitsOf({ type, shortNames }: ParsedId, addresses: readonly string[], 
     ...(client === undefined || client.chain === '' ? {} : { clientCertificate: client }),
     ...(server === undefined ? {} : { serverCertificate: server }),
     preserveHeaderCase: metadata.preserveHeaderCase(),
+    credentialSocket: metadata.text('credential') === 'true',
   };
 }
 

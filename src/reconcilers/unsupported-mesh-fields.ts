@@ -26,17 +26,12 @@ export const unsupportedMeshFields: readonly UnsupportedField[] = [
   ),
   ...mesh('Set accessLogFile.', providers('envoyFileAccessLog', 'envoyHttpAls', 'envoyTcpAls', 'envoyOtelAls')),
   ...mesh("Envoy's own metrics are at port 15020 of each Pod.", providers('prometheus', 'stackdriver')),
-  ...mesh('Secrets of the cluster are used.', providers('sds')),
-  {
-    kind: 'MeshConfig',
-    field: 'mesh.outboundTrafficPolicy.mode',
-    value: 'ALLOW_ANY_DYNAMIC_DNS',
-    note: 'ALLOW_ANY is used: requests to hosts that nobody knows go to the address that the application has resolved.',
-  },
   ...mesh('Use localityLbSetting.', ['zoneAwareLbSetting']),
   ...mesh('There is no ambient mode.', ['hboneIdleTimeout', 'serviceScopeConfigs']),
   ...mesh('exportTo says who sees a ServiceEntry; its default is defaultServiceExportTo.', ['serviceEntryVisibility']),
-  ...mesh('Hosts that nobody knows are reached as the client asks for them.', ['outboundTrafficPolicy.tls']),
+  ...mesh('Name files: until then, no request to a host that nobody knows succeeds.', [
+    ...['outboundTrafficPolicy.tls.credentialName', 'outboundTrafficPolicy.tls.caCertCredentialName'],
+  ]),
   ...mesh('Use consecutive5xxErrors, or consecutiveGatewayErrors for 502, 503 and 504 alone.', [
     'defaultTrafficPolicy.outlierDetection.consecutiveErrors',
   ]).map((field): UnsupportedField => ({ ...field, isDeprecated: true })),
@@ -66,6 +61,7 @@ export const unsupportedMeshFields: readonly UnsupportedField[] = [
     'tracing.enableIstioTags',
   ),
   ...proxies('Name files: clientCertificate, privateKey, caCertificates.', ...collectorTls('credentialName')),
+  ...proxies('Name a file: caCertificates.', ...collectorTls('caCertCredentialName')),
   ...proxies('Revoked certificates of a collector are accepted.', ...collectorTls('caCrl')),
   ...proxies('Use envoyMetricsService.', 'envoyMetricsServiceAddress'),
   ...proxies('Traces have the name of the workload.', 'tracingServiceName'),

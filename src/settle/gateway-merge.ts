@@ -1,7 +1,8 @@
 import { printRef } from '../api/object.ts';
+import { quote } from '../api/quote.ts';
 import type { Problem, ProblemReason } from '../api/problem.ts';
 import { printWinner } from '../model/age.ts';
-import { serverResources } from '../model/credential.ts';
+import { type SecretProvider, asSecret, isProvided, serverResources } from '../model/credential.ts';
 import { isSocket } from '../model/address.ts';
 import { serverFiles } from '../model/named-files.ts';
 import { mostNamed, mostNamedForOthers } from '../model/named-limits.ts';
@@ -19,6 +20,8 @@ export interface MergeInput {
   readonly rootNamespace: string;
   /** The router reads files that Gateways of any namespace name, not only those of its own and the root namespace. */
   readonly crossNamespaceFiles: boolean;
+  /** Who has the secrets with names that begin with `sds://`: absent, the control plane; or why it cannot be asked. */
+  readonly secretProvider?: SecretProvider | { readonly problem: string } | undefined;
   /** What the router gets under the name of a secret, for servers of the Gateway. */
   readonly credential: (gateway: GatewayModel, resource: string, part: 'pair' | 'roots') => CredentialState;
 }
@@ -106,7 +109,7 @@ function unusablePort(port: number, { unprivileged, reservedPorts }: MergeInput[
 function hasSecrets(
   gateway: GatewayModel,
   { serves }: GatewayServer,
-  { credential }: MergeInput,
+  { credential, secretProvider }: MergeInput,
   report: Report,
 ): boolean {
   if (serves.kind !== 'https' && serves.kind !== 'tls') return true;
@@ -126,7 +129,10 @@ function hasSecrets(
   ];
   let hasAll = true;
   for (const { name, part, field } of needed) {
-    const { isPending, problem, content } = credential(gateway, name, part);
+    const { isPending, problem, content } =
+      secretProvider !== undefined && isProvided(name)
+        ? stateOfProvider(name, secretProvider)
+        : credential(gateway, asSecret(name, part), part);
     if (isPending) hasAll = false;
     if (problem === undefined) continue;
     hasAll &&= content !== undefined;
@@ -134,6 +140,11 @@ function hasSecrets(
     report(`tls.${field}`, 'RefNotFound', `${problem}; ${consequence}.`);
   }
   return hasAll;
+}
+
+/** Whether it has the secret, only the router finds out. */
+function stateOfProvider(name: string, provider: NonNullable<MergeInput['secretProvider']>): CredentialState {
+  return 'problem' in provider ? { problem: `${quote(name)} ${provider.problem}` } : { content: name };
 }
 
 /** The files that Gateways of each namespace have the router read. */

@@ -99,6 +99,7 @@ const fields = {
     'trafficPolicy.loadBalancer.consistentHash.useSourceIp': [true],
     'trafficPolicy.loadBalancer.consistentHash.httpQueryParameterName': ['q'],
     'trafficPolicy.loadBalancer.consistentHash.ringHash': [{ minimumRingSize: 64 }, byHeader],
+    'trafficPolicy.loadBalancer.backendUtilization': [{ weightUpdatePeriod: '7s' }],
     'trafficPolicy.loadBalancer.consistentHash.maglev': [{ tableSize: 101 }, byHeader],
     'trafficPolicy.loadBalancer.consistentHash.minimumRingSize': [64, byHeader],
     'trafficPolicy.connectionPool.tcp': [{ maxConnections: 7 }],
@@ -124,6 +125,7 @@ const fields = {
     'trafficPolicy.outlierDetection.baseEjectionTime': ['7s', ejecting],
     'trafficPolicy.outlierDetection.maxEjectionPercent': [7, ejecting],
     'trafficPolicy.outlierDetection.minHealthPercent': [7, ejecting],
+    'trafficPolicy.outlierDetection.failurePercentageThreshold': [7],
     'trafficPolicy.tls.mode': ['ISTIO_MUTUAL'],
     'trafficPolicy.tls.sni': ['other', mutual],
     'trafficPolicy.tls.subjectAltNames': [['spiffe://x'], mutual],
@@ -147,7 +149,7 @@ const base = {
 const others = [
   ...['http[].name', 'http[].delegate', 'http[].mirrorPercent', 'http[].mirror_percent', 'http[].route[].weight'],
   ...['http[].match[].name', 'trafficPolicy.connectionPool.http.h2UpgradePolicy', 'trafficPolicy.tunnel'],
-  ...['clientCertificate', 'privateKey', 'caCertificates', 'caCrl', 'credentialName', 'insecureSkipVerify'].map(
+  ...['clientCertificate', 'privateKey', 'caCertificates', 'caCrl', 'credentialName', 'caCertCredentialName', 'insecureSkipVerify'].map(
     (name) => `trafficPolicy.tls.${name}`,
   ),
 ];

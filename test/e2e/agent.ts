@@ -13,6 +13,10 @@ export interface WorkloadSecrets {
 export interface Agent {
   /** For the bootstrap: the cluster through which Envoy reaches it. */
   readonly cluster: object;
+  /** On 127.0.0.1; without a meaning on a socket. */
+  readonly port: number;
+  /** The names that it was asked for. */
+  readonly asked: ReadonlySet<string>;
   /** Serves these from now on. */
   update(secrets: WorkloadSecrets): void;
   close(): void;
@@ -35,6 +39,7 @@ export async function startAgent(initial: WorkloadSecrets, path?: string): Promi
     name === 'ROOTCA'
       ? { name, validationContext: { trustedCa: text(secrets.roots) } }
       : { name, tlsCertificate: { certificateChain: text(secrets.certificate), privateKey: text(secrets.key) } };
+  const asked = new Set<string>();
   const streams = new Map<ServerDuplexStream<Buffer, Buffer>, readonly string[]>();
   const answer = (call: ServerDuplexStream<Buffer, Buffer>, names: readonly string[]): void => {
     const resources = names.map((name) => ({
@@ -50,6 +55,7 @@ export async function startAgent(initial: WorkloadSecrets, path?: string): Promi
       // What follows are acknowledgements.
       if (streams.has(call)) return;
       streams.set(call, resourceNames);
+      for (const name of resourceNames) asked.add(name);
       answer(call, resourceNames);
     });
     call.on('end', () => call.end());
@@ -81,6 +87,8 @@ export async function startAgent(initial: WorkloadSecrets, path?: string): Promi
   const address =
     path === undefined ? { socketAddress: { address: '127.0.0.1', portValue: port } } : { pipe: { path } };
   return {
+    port,
+    asked,
     cluster: {
       name: 'sds-grpc',
       type: 'STATIC',

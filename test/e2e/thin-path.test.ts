@@ -1,14 +1,11 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
-import { createProtos } from '../../src/envoy/encode/proto.ts';
-import { type Engine, startEngine } from '../../src/engine/engine.ts';
-import { defaultMeshOptions } from '../../src/mesh/inputs.ts';
-import { readObjects } from '../harness/mesh.ts';
+import type { Engine } from '../../src/engine/engine.ts';
 import { type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';
 import { freePorts, poll } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
-import { kindOf } from '../../src/api/kinds.ts';
+import { apply, startTestEngine } from './engine.ts';
 
 withPeers(['envoy'], 'a real Envoy', () => {
   for (const delta of [true, false]) {
@@ -19,21 +16,7 @@ withPeers(['envoy'], 'a real Envoy', () => {
       let engine: Engine | undefined;
       let envoy: RunningEnvoy | undefined;
       try {
-        engine = await startEngine({
-          mesh: defaultMeshOptions,
-          protos: createProtos(),
-          plaintext: { host: '127.0.0.1', port: 0 },
-          batch: { quiet: 50, max: 250 },
-          log: { info: () => undefined, warn: () => undefined },
-          refused: (refusal) => {
-            throw new Error(`refused: ${JSON.stringify(refusal)}`);
-          },
-          notAdmitted: ({ reason }) => {
-            throw new Error(`not admitted: ${reason}`);
-          },
-          heapBytes: 1024 ** 3,
-          signal: stop.signal,
-        });
+        engine = await startTestEngine(stop.signal);
         apply(
           engine,
           mesh(
@@ -72,10 +55,6 @@ withPeers(['envoy'], 'a real Envoy', () => {
     });
   }
 });
-
-function apply(engine: Engine, yaml: string): void {
-  for (const object of readObjects(yaml)) engine.objects.upsert(kindOf(object.apiVersion, object.kind)!.name, object);
-}
 
 async function get(url: string, host: string): Promise<string> {
   const { request } = await import('node:http');

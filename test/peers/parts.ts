@@ -41,6 +41,13 @@ export const PARTS: readonly Part[] = [
     inputs: [join(TOOLS, 'debian/fetch.sh'), join(TOOLS, 'debian/packages.txt')],
     build: (directory) => [join(TOOLS, 'debian/fetch.sh'), directory],
   },
+  {
+    name: 'istio-api',
+    needs: 'go',
+    programs: { 'istio-crds': 'crds.yaml' },
+    inputs: ['fetch.sh', 'go.mod', 'go.sum'].map((file) => join(TOOLS, 'istio-api', file)),
+    build: (directory) => [join(TOOLS, 'istio-api/fetch.sh'), directory],
+  },
   goPart('etcd', { etcd: 'go.etcd.io/etcd/server/v3' }, '-s -w'),
   // Without these, `helm template` renders for Kubernetes 1.20, which charts refuse.
   goPart(

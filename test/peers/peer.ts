@@ -10,6 +10,8 @@ export type PeerName =
   | ('kubelet' | 'kube-scheduler' | 'kube-proxy' | 'coredns')
   | ('containerd' | 'ctr' | 'runc' | 'ptp' | 'nft' | 'busybox' | 'buildah' | 'debootstrap')
   | ('helm' | 'kstatus')
+  // Not a program: a file.
+  | 'istio-crds'
   | 'go';
 
 /** Where it is, or why it is missing: a sentence for the report of a skipped test. */
@@ -73,6 +75,7 @@ const MISSING: Readonly<Record<PeerName, string>> = {
   buildah: NO_PACKAGES,
   debootstrap: NO_PACKAGES,
   helm: `skipped: no helm. Needs go >= ${GO_VERSION}, or helm 3 on PATH`,
+  'istio-crds': `skipped: no CRDs of Istio. Needs go >= ${GO_VERSION} (fetches them)`,
   kstatus: `skipped: no kstatus. Needs go >= ${GO_VERSION} (builds it)`,
   go: `skipped: no go. Needs go >= ${GO_VERSION}`,
 };

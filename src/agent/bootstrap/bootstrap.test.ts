@@ -8,7 +8,11 @@ const files: Readonly<Record<string, string>> = {
     'proxy.istio.io/config="concurrency: 3\\nproxyStatsMatcher:\\n  inclusionPrefixes: [cluster.outbound]\\n"\nsidecar.istio.io/statsInclusionSuffixes="upstream_rq_time,x"\n',
 };
 
-function settings(env: AgentSurroundings['env'], type: 'sidecar' | 'router' = 'sidecar') {
+function settings(
+  env: AgentSurroundings['env'],
+  type: 'sidecar' | 'router' = 'sidecar',
+  isSocket: AgentSurroundings['isSocket'] = () => false,
+) {
   return readSettings(
     { type, domain: 'shop.svc.cluster.local', root: '/', meshConfigFile: 'etc/istio/config/mesh' },
     {
@@ -20,7 +24,7 @@ function settings(env: AgentSurroundings['env'], type: 'sidecar' | 'router' = 's
         ...env,
       },
       readFile: (path) => files[path],
-      isSocket: () => false,
+      isSocket,
       addresses: () => [{ interface: 'eth0', address: '10.0.0.1' }],
     },
   );
@@ -200,4 +204,13 @@ test('runtime values replace and remove ours', () => {
   ) as unknown as { layeredRuntime: { layers: object[] } };
   expect(layeredRuntime.layers[0]).toMatchObject({ staticLayer: { 'a.b': true, c: '5' } });
   expect(JSON.stringify(layeredRuntime)).not.toContain('re2.max');
+});
+
+test('a router says if a provider of secrets listens in its Pod', () => {
+  const credentialOf = (isSocket: (path: string) => boolean): unknown =>
+    (bootstrapOf(settings({}, 'router', isSocket), 'json')['node'] as { metadata: Record<string, unknown> }).metadata[
+      'credential'
+    ];
+  expect(credentialOf((path) => path === '/var/run/secrets/credential-uds/socket')).toBe('true');
+  expect(credentialOf(() => false)).toBeUndefined();
 });

@@ -34,6 +34,8 @@ export interface AgentSettings extends AgentOptions {
   readonly proxy: ProxyConfig;
   /** The process's, above those of `proxyMetadata`. */
   readonly env: Readonly<Record<string, string>>;
+  /** A provider of secrets for Gateways and DestinationRules (`sds://`) listens in this Pod, where Istio's agent expects it. */
+  readonly hasCredentialSocket: boolean;
   readonly pod: {
     readonly name: string;
     readonly namespace: string;
@@ -124,6 +126,7 @@ export function readSettings(options: AgentOptions, surroundings: AgentSurroundi
     domain: options.domain || `${text('POD_NAMESPACE') || 'default'}.svc.cluster.local`,
     proxy,
     env,
+    hasCredentialSocket: isSocket(at('var/run/secrets/credential-uds/socket')),
     pod: {
       name: text('POD_NAME'),
       namespace: text('POD_NAMESPACE', 'default'),

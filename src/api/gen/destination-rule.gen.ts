@@ -101,6 +101,8 @@ export interface LoadBalancerSettings {
   readonly simple?: 'UNSPECIFIED' | 'LEAST_CONN' | 'RANDOM' | 'PASSTHROUGH' | 'ROUND_ROBIN' | 'LEAST_REQUEST';
   /** The same client goes to the same endpoint. */
   readonly consistentHash?: ConsistentHashLB;
+  /** Endpoints get requests by the load that they report in their answers (ORCA), less the busier they are. */
+  readonly backendUtilization?: BackendUtilizationLB;
   /** Preference by locality, in place of the mesh's setting. */
   readonly localityLbSetting?: LocalityLoadBalancerSetting;
   /** Preference for the own zone as far as its endpoints suffice, in place of the mesh's setting. */
@@ -126,6 +128,19 @@ export interface ConsistentHashLB {
   readonly maglev?: MagLev;
   /** Deprecated in favour of ringHash.minimumRingSize. */
   readonly minimumRingSize?: number;
+}
+
+export interface BackendUtilizationLB {
+  /** How long an endpoint counts as average after its first report. 10s when absent. */
+  readonly weightStabilizationPeriod?: DurationOrZero;
+  /** An endpoint counts as average again when it has not reported for this long. 3m when absent. */
+  readonly weightExpirationPeriod?: DurationOrZero;
+  /** Time between two changes of the weights, at least 100ms. 1s when absent. */
+  readonly weightUpdatePeriod?: DurationOrZero;
+  /** How much errors add to the load of an endpoint, in percent of their share of its answers. 0 when absent. */
+  readonly errorUtilizationPenaltyPercent?: number;
+  /** Values of the report that count as the load, such as cpu_utilization or named_metrics.foo; the greatest of them. application_utilization when absent. */
+  readonly metricNamesForComputingUtilization?: readonly string[];
 }
 
 export interface HTTPCookie {
@@ -222,6 +237,8 @@ export interface OutlierDetection {
   readonly minHealthPercent?: number;
   /** HTTP statuses that count as errors, in place of 5xx. */
   readonly outlierDetectionHttpErrorCodes?: readonly number[];
+  /** Share of failed requests, in percent, that takes an endpoint out, in a row or not. Off when absent. */
+  readonly failurePercentageThreshold?: number;
 }
 
 export interface ClientTLSSettings {
@@ -237,6 +254,8 @@ export interface ClientTLSSettings {
   readonly caCrl?: string;
   /** Secret with certificate, key and authorities, instead of files. */
   readonly credentialName?: string;
+  /** Secret or ConfigMap with the authorities that the server's certificate is checked against. */
+  readonly caCertCredentialName?: string;
   /** The server's certificate must be for one of these names. */
   readonly subjectAltNames?: readonly string[];
   /** Server name to ask for. */

@@ -264,7 +264,21 @@ export const meshDefinitions: Readonly<Record<string, SchemaNode>> = { ...defini
         "type": "string"
       },
       "tls": {
-        "type": "object"
+        "$ref": "#/definitions/ClientTLSSettings"
+      }
+    }
+  },
+  "SDSProvider": {
+    "type": "object",
+    "properties": {
+      "name": {
+        "type": "string"
+      },
+      "service": {
+        "type": "string"
+      },
+      "port": {
+        "type": "integer"
       }
     }
   },
@@ -379,7 +393,7 @@ export const meshDefinitions: Readonly<Record<string, SchemaNode>> = { ...defini
         "type": "object"
       },
       "sds": {
-        "type": "object"
+        "$ref": "#/definitions/SDSProvider"
       }
     }
   },

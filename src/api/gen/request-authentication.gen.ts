@@ -51,7 +51,7 @@ export interface JWTRule {
   /** How long fetching the keys may take. 5s when absent. */
   readonly timeout?: Duration;
   /** OPTIONAL lets requests without a token pass, REQUIRED refuses them. OPTIONAL when absent. */
-  readonly presence?: string;
+  readonly presence?: 'OPTIONAL' | 'REQUIRED';
 }
 
 export type NonEmptyText = string;

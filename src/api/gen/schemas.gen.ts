@@ -403,7 +403,8 @@ export const definitions: Readonly<Record<string, SchemaNode>> = {
     "x-exclusive": [
       [
         "simple",
-        "consistentHash"
+        "consistentHash",
+        "backendUtilization"
       ],
       [
         "warmup",
@@ -428,6 +429,9 @@ export const definitions: Readonly<Record<string, SchemaNode>> = {
       },
       "consistentHash": {
         "$ref": "#/definitions/ConsistentHashLB"
+      },
+      "backendUtilization": {
+        "$ref": "#/definitions/BackendUtilizationLB"
       },
       "localityLbSetting": {
         "$ref": "#/definitions/LocalityLoadBalancerSetting"
@@ -479,6 +483,31 @@ export const definitions: Readonly<Record<string, SchemaNode>> = {
       "minimumRingSize": {
         "type": "integer",
         "minimum": 0
+      }
+    }
+  },
+  "BackendUtilizationLB": {
+    "type": "object",
+    "properties": {
+      "weightStabilizationPeriod": {
+        "$ref": "#/definitions/DurationOrZero"
+      },
+      "weightExpirationPeriod": {
+        "$ref": "#/definitions/DurationOrZero"
+      },
+      "weightUpdatePeriod": {
+        "$ref": "#/definitions/DurationOrZero"
+      },
+      "errorUtilizationPenaltyPercent": {
+        "type": "integer",
+        "minimum": 0,
+        "maximum": 4294967295
+      },
+      "metricNamesForComputingUtilization": {
+        "type": "array",
+        "items": {
+          "type": "string"
+        }
       }
     }
   },
@@ -689,6 +718,11 @@ export const definitions: Readonly<Record<string, SchemaNode>> = {
           "minimum": 100,
           "maximum": 599
         }
+      },
+      "failurePercentageThreshold": {
+        "type": "integer",
+        "minimum": 0,
+        "maximum": 100
       }
     }
   },
@@ -717,6 +751,9 @@ export const definitions: Readonly<Record<string, SchemaNode>> = {
         "type": "string"
       },
       "credentialName": {
+        "type": "string"
+      },
+      "caCertCredentialName": {
         "type": "string"
       },
       "subjectAltNames": {
@@ -999,7 +1036,11 @@ export const definitions: Readonly<Record<string, SchemaNode>> = {
         "$ref": "#/definitions/Duration"
       },
       "presence": {
-        "type": "string"
+        "type": "string",
+        "enum": [
+          "OPTIONAL",
+          "REQUIRED"
+        ]
       }
     }
   },
@@ -1436,6 +1477,18 @@ export const definitions: Readonly<Record<string, SchemaNode>> = {
         ]
       },
       "cipherSuites": {
+        "type": "array",
+        "items": {
+          "type": "string"
+        }
+      },
+      "ecdhCurves": {
+        "type": "array",
+        "items": {
+          "type": "string"
+        }
+      },
+      "alpnProtocols": {
         "type": "array",
         "items": {
           "type": "string"

@@ -120,6 +120,10 @@ export interface ServerTLSSettings {
   readonly maxProtocolVersion?: 'TLS_AUTO' | 'TLSV1_0' | 'TLSV1_1' | 'TLSV1_2' | 'TLSV1_3';
   /** The only cipher suites that are accepted, up to TLS 1.2. */
   readonly cipherSuites?: readonly string[];
+  /** The only curves that are used to agree on keys. Those of the mesh when absent. */
+  readonly ecdhCurves?: readonly string[];
+  /** Application protocols that are offered, in place of h2 and http/1.1. */
+  readonly alpnProtocols?: readonly string[];
   /** Accept client certificates of any authority. */
   readonly insecureSkipVerify?: boolean;
 }

@@ -1,21 +1,33 @@
 import type { MeshService } from '../../model/service.ts';
-import type { LoadBalancer, OutlierDetection, TrafficPolicy } from '../../model/traffic-policy.ts';
+import type { BackendUtilization, LoadBalancer, OutlierDetection, TrafficPolicy } from '../../model/traffic-policy.ts';
 import { sendsUnhealthy } from '../endpoint/assignment.ts';
 import { duration } from '../duration.ts';
-import type { Cluster, Cluster_CommonLbConfig, Cluster_SlowStartConfig } from '../gen/types.gen.ts';
+import type {
+  Cluster,
+  Cluster_CommonLbConfig,
+  Cluster_SlowStartConfig,
+  LoadBalancingPolicy,
+  TypedExtensionConfig,
+} from '../gen/types.gen.ts';
+import { any } from '../encode/proto.ts';
 import { type LocalityPlan, weighsLocalities } from '../../model/locality.ts';
 import { wrapped, wrappedIfSet } from '../encode/values.ts';
 
 type BalancerFields = Pick<
   Cluster,
-  'lbPolicy' | 'roundRobinLbConfig' | 'leastRequestLbConfig' | 'ringHashLbConfig' | 'maglevLbConfig'
+  | 'lbPolicy'
+  | 'roundRobinLbConfig'
+  | 'leastRequestLbConfig'
+  | 'ringHashLbConfig'
+  | 'maglevLbConfig'
+  | 'loadBalancingPolicy'
 >;
 
 /** The default ring size; the deprecated field is an older way to set it. */
 const defaultRingSize = 1024;
 
 /** How endpoints are chosen, for clusters that have endpoints to choose from. */
-export function balancerFields(balancer: LoadBalancer | undefined): BalancerFields {
+export function balancerFields(balancer: LoadBalancer | undefined, plan?: LocalityPlan): BalancerFields {
   const hash = balancer?.consistentHash;
   if (hash?.ring?.kind === 'maglev') {
     const { tableSize } = hash.ring;
@@ -32,6 +44,10 @@ export function balancerFields(balancer: LoadBalancer | undefined): BalancerFiel
     };
   }
   const slowStartConfig = slowStart(balancer);
+  if (balancer?.backendUtilization !== undefined) {
+    const byLoad = byUtilization(balancer.backendUtilization, slowStartConfig);
+    return { loadBalancingPolicy: weighsLocalities(plan) ? withinLocalities(byLoad) : byLoad };
+  }
   switch (balancer?.simple) {
     case 'RANDOM':
       return { lbPolicy: 'RANDOM' };
@@ -40,6 +56,34 @@ export function balancerFields(balancer: LoadBalancer | undefined): BalancerFiel
     default:
       return { lbPolicy: 'LEAST_REQUEST', ...(slowStartConfig && { leastRequestLbConfig: { slowStartConfig } }) };
   }
+}
+
+function byUtilization(
+  utilization: BackendUtilization,
+  slowStartConfig: Cluster_SlowStartConfig | undefined,
+): LoadBalancingPolicy {
+  const { stabilizationPeriod, expirationPeriod, updatePeriod, errorPenaltyPercent, metricNames } = utilization;
+  const type =
+    'envoy.extensions.load_balancing_policies.client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin';
+  const typedConfig = any(type, {
+    blackoutPeriod: stabilizationPeriod === undefined ? undefined : duration(stabilizationPeriod),
+    weightExpirationPeriod: expirationPeriod === undefined ? undefined : duration(expirationPeriod),
+    weightUpdatePeriod: updatePeriod === undefined ? undefined : duration(updatePeriod),
+    errorUtilizationPenalty: errorPenaltyPercent === undefined ? undefined : { value: errorPenaltyPercent / 100 },
+    metricNamesForComputingUtilization: metricNames,
+    slowStartConfig,
+  });
+  return policyOf('client_side_weighted_round_robin', typedConfig);
+}
+
+/** The localities keep their weights, and the policy chooses within each. */
+function withinLocalities(endpointPickingPolicy: LoadBalancingPolicy): LoadBalancingPolicy {
+  const type = 'envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality';
+  return policyOf('wrr_locality', any(type, { endpointPickingPolicy }));
+}
+
+function policyOf(name: string, typedConfig: TypedExtensionConfig['typedConfig']): LoadBalancingPolicy {
+  return { policies: [{ typedExtensionConfig: { name: `envoy.load_balancing_policies.${name}`, typedConfig } }] };
 }
 
 function slowStart(balancer: LoadBalancer | undefined): Cluster_SlowStartConfig | undefined {
@@ -67,17 +111,24 @@ export function commonLbFields(
   const panic = sendsUnhealthy(policy, service) ? 0 : (policy.outlierDetection?.minHealthPercent ?? 0);
   return {
     healthyPanicThreshold: { value: panic },
-    ...(weighsLocalities(plan) ? { localityWeightedLbConfig: {} } : {}),
+    // Envoy rejects this beside a policy by utilization, which has its own form of it.
+    ...(weighsLocalities(plan) && policy.loadBalancer?.backendUtilization === undefined
+      ? { localityWeightedLbConfig: {} }
+      : {}),
     ...(service.persistentSession
       ? { overrideHostStatus: { statuses: ['HEALTHY', 'DRAINING', 'UNKNOWN', 'DEGRADED'] } }
       : {}),
   };
 }
 
-/** Turns off ejection by success rate, which Envoy enables by default: Istio's API cannot express it. */
+/**
+ * Turns off ejection by success rate, which Envoy enables by default: Istio's API cannot express it. Ejection by
+ * percentage, which Envoy disables by default, is on if the rule has a threshold.
+ */
 export function outlierFields(outlier: OutlierDetection | undefined): Pick<Cluster, 'outlierDetection'> {
   if (outlier === undefined) return {};
   const { consecutive5xx, consecutiveGatewayErrors, interval, baseEjectionTime, maxEjectionPercent } = outlier;
+  const percentage = outlier.failurePercentageThreshold;
   const localOrigin = outlier.splitExternalLocalOriginErrors;
   const localFailures = outlier.consecutiveLocalOriginFailures ?? 0;
   return {
@@ -90,6 +141,9 @@ export function outlierFields(outlier: OutlierDetection | undefined): Pick<Clust
       interval: interval === undefined ? undefined : duration(interval),
       baseEjectionTime: baseEjectionTime === undefined ? undefined : duration(baseEjectionTime),
       maxEjectionPercent: maxEjectionPercent ? wrapped(maxEjectionPercent) : undefined,
+      ...(percentage === undefined
+        ? {}
+        : { failurePercentageThreshold: wrapped(percentage), enforcingFailurePercentage: wrapped(100) }),
       ...(localOrigin ? { splitExternalLocalOriginErrors: true, enforcingLocalOriginSuccessRate: wrapped(0) } : {}),
       ...(localOrigin && localFailures > 0
         ? {

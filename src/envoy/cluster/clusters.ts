@@ -15,11 +15,11 @@ import type { ClusterTraits } from '../../model/traits.ts';
 import type { Topology } from '../../model/topology.ts';
 import { dnsEndpointsOf, withMtls } from '../../model/dns-endpoints.ts';
 import { balancerFields, commonLbFields, outlierFields } from './balancer.ts';
-import { dnsAssignment, dnsFields, lookupFamily } from './dns.ts';
+import { dnsAssignment, dnsFields } from './dns.ts';
 import { grpcCluster } from './grpc-clusters.ts';
 import { poolFields } from './pool.ts';
 import { portProtocol, protocolOptions, upstreamProtocol } from './protocol.ts';
-import { dnsCacheName } from '../listener/filters.ts';
+import { dnsCacheOf } from '../dns-cache.ts';
 import type { Cluster, Cluster_EdsClusterConfig } from '../gen/types.gen.ts';
 import { configPath, istioMetadata } from '../istio-metadata.ts';
 import { localityPlan } from '../../model/locality.ts';
@@ -93,7 +93,9 @@ function resolvedCluster(parts: Parts): Cluster | undefined {
     ...commonFields(parts, discovery.type === 'ORIGINAL_DST'),
     ...outlierFields(policy.outlierDetection),
     commonLbConfig: commonLbFields(policy, service, plan),
-    ...(discovery.type === 'ORIGINAL_DST' ? { lbPolicy: 'CLUSTER_PROVIDED' } : balancerFields(policy.loadBalancer)),
+    ...(discovery.type === 'ORIGINAL_DST'
+      ? { lbPolicy: 'CLUSTER_PROVIDED' }
+      : balancerFields(policy.loadBalancer, plan)),
     ...discovery,
     metadata: metadataOf(parts, [service]),
   };
@@ -110,7 +112,7 @@ function dynamicCluster(parts: Parts): Cluster | undefined {
     clusterType: {
       name: 'envoy.clusters.dynamic_forward_proxy',
       typedConfig: any(type, {
-        dnsCacheConfig: { name: dnsCacheName(service.host), dnsLookupFamily: lookupFamily(traits) },
+        dnsCacheConfig: dnsCacheOf(service.host, traits),
         ...(verifies ? {} : { allowInsecureClusterOptions: true }),
       }),
     },

@@ -36,8 +36,3 @@ export const listenerFilters = {
 export function networkFilter(name: string, typedConfig: Any): Filter {
   return { name: `envoy.filters.network.${name}`, typedConfig };
 }
-
-/** The DNS cache that the filter and the cluster for a DYNAMIC_DNS ServiceEntry share by this name. */
-export function dnsCacheName(host: string): string {
-  return `${host}_dfp_dns_cache`;
-}

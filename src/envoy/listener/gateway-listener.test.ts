@@ -221,6 +221,8 @@ test('clients of an optional certificate are checked when they show one', () => 
     caCrl: '',
     insecureSkipVerify: true,
     cipherSuites: [],
+    ecdhCurves: [],
+    alpnProtocols: [],
   };
   const socket = downstreamTls({ tls, traits: traitsOf({}), settings: defaultSettings })!;
   expect(
@@ -248,8 +250,15 @@ test('the settings of a server win over those of the mesh', () => {
     tlsDefaults: { cipherSuites: ['AES128-SHA'], ecdhCurves: ['P-256'], minProtocolVersion: 'TLSV1_3' },
   } as const;
   const tls = { ...files, minProtocolVersion: 'TLSV1_2', cipherSuites: ['AES256-SHA'] };
-  expect(contextOf(build([server('HTTPS', tls)], [], { settings }))['commonTlsContext']).toMatchObject({
+  const contextWith = (own: object) =>
+    contextOf(build([server('HTTPS', { ...tls, ...own })], [], { settings }))['commonTlsContext'];
+  expect(contextWith({})).toMatchObject({
+    alpnProtocols: ['h2', 'http/1.1'],
     tlsParams: { tlsMinimumProtocolVersion: 'TLSv1_2', cipherSuites: ['AES256-SHA'], ecdhCurves: ['P-256'] },
+  });
+  expect(contextWith({ ecdhCurves: ['X25519'], alpnProtocols: ['http/1.1'] })).toMatchObject({
+    alpnProtocols: ['http/1.1'],
+    tlsParams: { ecdhCurves: ['X25519'] },
   });
 });
 

@@ -1,3 +1,4 @@
+import { type SecretProvider, isProvided, serverResources, socketProvider } from '../../model/credential.ts';
 import type { GatewayChain, SettledGatewayListener, SniChain } from '../../model/gateway.ts';
 import type { ListenerSettings } from '../../model/mesh-config.ts';
 import type { Traits } from '../../model/traits.ts';
@@ -18,6 +19,8 @@ export interface GatewayListenerInput {
   readonly traits: Traits;
   readonly settings: ListenerSettings;
   readonly security: SecurityFilters;
+  /** Absent: all secrets are the control plane's. */
+  readonly secretProvider?: SecretProvider | undefined;
 }
 
 /** One listener of a router, without the chains of servers with AUTO_PASSTHROUGH: see {@link sniFilterChain}. */
@@ -46,7 +49,7 @@ export function buildGatewayListener(input: GatewayListenerInput): BuiltListener
       filterChains: chains.map((chain) => filterChain(chain, input)),
       ...(logs.length === 0 ? {} : { accessLog: logs }),
     },
-    clusters: [...new Set([...clusters, ...input.security.clusters])].sort(),
+    clusters: [...new Set([...clusters, ...input.security.clusters, ...providersOf(input)])].sort(),
   };
 }
 
@@ -60,6 +63,16 @@ export function sniFilterChain({ serverName, target }: SniChain, context: Filter
     filters: l4Filters(target, context),
     transportSocketConnectTimeout: CONNECT_TIMEOUT,
   };
+}
+
+/** Secrets come through this cluster. That of the provider in the Pod is always there. */
+function providersOf({ listener, secretProvider }: GatewayListenerInput): readonly string[] {
+  const asks = ({ tls }: GatewayChain): boolean => {
+    const { pairs, roots } = tls === undefined ? { pairs: [], roots: '' } : serverResources(tls);
+    return [...pairs, roots].some(isProvided);
+  };
+  if (secretProvider === undefined || secretProvider === socketProvider) return [];
+  return listener.chains.some(asks) ? [secretProvider.cluster] : [];
 }
 
 function filterChain(chain: GatewayChain, input: GatewayListenerInput): FilterChain {

@@ -3,9 +3,10 @@ import type { ListenerSettings, OutboundPolicy } from '../../model/mesh-config.t
 import type { Traits } from '../../model/traits.ts';
 import { accessLogs } from './access-log.ts';
 import { duration } from '../duration.ts';
-import { dnsCacheName, networkFilter } from './filters.ts';
+import { dnsCacheOf, unknownHostsCache } from '../dns-cache.ts';
+import { networkFilter } from './filters.ts';
 import { blackHoleCluster, passthroughCluster } from '../../model/cluster-names.ts';
-import type { Cluster_DnsLookupFamily, Filter, HttpFilter, TcpProxy } from '../gen/types.gen.ts';
+import type { DnsCacheConfig, Filter, HttpFilter, TcpProxy } from '../gen/types.gen.ts';
 import { any, constantAny } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
 
@@ -30,7 +31,7 @@ export function l4Filters(target: L4Target, context: FilterContext): Filter[] {
     found.push({
       name: 'envoy.extensions.filters.network.sni_dynamic_forward_proxy',
       typedConfig: any('envoy.extensions.filters.network.sni_dynamic_forward_proxy.v3.FilterConfig', {
-        dnsCacheConfig: dnsCache(dynamicHost, context.traits),
+        dnsCacheConfig: dnsCacheOf(dynamicHost, context.traits),
         ...(target.dynamicPort === undefined ? {} : { portValue: target.dynamicPort }),
       }),
     });
@@ -85,7 +86,7 @@ export const blackHoleFilter: Filter = networkFilter(
 );
 
 export function unknownTrafficCluster({ outboundPolicy, egressProxy }: OutboundContext): string {
-  return outboundPolicy === 'ALLOW_ANY' ? (egressProxy ?? passthroughCluster) : blackHoleCluster;
+  return outboundPolicy === 'REGISTRY_ONLY' ? blackHoleCluster : (egressProxy ?? passthroughCluster);
 }
 
 export function unknownTrafficFilters(context: OutboundContext): Filter[] {
@@ -93,16 +94,19 @@ export function unknownTrafficFilters(context: OutboundContext): Filter[] {
   return [tcpProxy({ cluster, statPrefix: cluster }, undefined, context)];
 }
 
-/** Looks up the host of each request to a DYNAMIC_DNS ServiceEntry. */
-export function dynamicHostFilter(host: string, { traits }: FilterContext): HttpFilter {
-  return {
-    name: 'envoy.filters.http.dynamic_forward_proxy',
-    typedConfig: any('envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig', {
-      dnsCacheConfig: dnsCache(host, traits),
-    }),
-  };
+/**
+ * Look up the host of each request to a DYNAMIC_DNS ServiceEntry, and to hosts that nobody knows if the policy says so:
+ * every table leads there.
+ */
+export function lookupFilters(dynamicHost: string | undefined, context: OutboundContext): readonly HttpFilter[] {
+  const { traits, outboundPolicy } = context;
+  return [
+    ...(dynamicHost === undefined ? [] : [lookupFilter(dnsCacheOf(dynamicHost, traits))]),
+    ...(outboundPolicy === 'ALLOW_ANY_DYNAMIC_DNS' ? [lookupFilter(unknownHostsCache(traits))] : []),
+  ];
 }
 
-function dnsCache(host: string, traits: Traits): { name: string; dnsLookupFamily: Cluster_DnsLookupFamily } {
-  return { name: dnsCacheName(host), dnsLookupFamily: traits.ipFamily === 'v6' ? 'V6_ONLY' : 'V4_ONLY' };
+function lookupFilter(dnsCacheConfig: DnsCacheConfig): HttpFilter {
+  const type = 'envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig';
+  return { name: 'envoy.filters.http.dynamic_forward_proxy', typedConfig: any(type, { dnsCacheConfig }) };
 }

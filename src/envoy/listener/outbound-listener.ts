@@ -10,8 +10,8 @@ import { configPath, istioMetadata } from '../istio-metadata.ts';
 import { PLAINTEXT_HTTP, RAW_BUFFER, listenerAddress, realListener } from './listener.ts';
 import {
   type OutboundContext,
-  dynamicHostFilter,
   l4Filters,
+  lookupFilters,
   unknownTrafficCluster,
   unknownTrafficFilters,
 } from './outbound-filters.ts';
@@ -91,7 +91,7 @@ function buildChain(chain: OutboundChain, listener: string, context: OutboundCon
     statPrefix: `outbound_${listener}`,
     routes,
     grpcWeb,
-    ...(dynamicHost === undefined ? {} : { filters: { destination: [dynamicHostFilter(dynamicHost, context)] } }),
+    filters: { destination: lookupFilters(dynamicHost, context) },
   });
   return { ...common, filters: [manager] };
 }

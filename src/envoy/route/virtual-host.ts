@@ -1,6 +1,6 @@
 import type { OutboundPolicy } from '../../model/mesh-config.ts';
 import { bracketed } from '../../model/host.ts';
-import { passthroughCluster } from '../../model/cluster-names.ts';
+import { dynamicDnsCluster, passthroughCluster } from '../../model/cluster-names.ts';
 import type { Route, VirtualHost } from '../gen/types.gen.ts';
 import { timeouts } from './action.ts';
 import { anyRequest } from './match.ts';
@@ -36,8 +36,7 @@ export function catchAllVirtualHost(
   policy: OutboundPolicy,
   egressProxyCluster?: string,
 ): { readonly virtualHost: VirtualHost; readonly clusters: readonly string[] } {
-  const [name, clusters] =
-    policy === 'ALLOW_ANY' ? ['allow_any', [egressProxyCluster ?? passthroughCluster]] : ['block_all', []];
+  const [name, clusters] = destinationsOf(policy, egressProxyCluster);
   const [cluster] = clusters;
   const route: Route =
     cluster === undefined ? { directResponse: { status: 502 } } : { route: { cluster, ...timeouts(undefined) } };
@@ -50,4 +49,15 @@ export function catchAllVirtualHost(
     },
     clusters,
   };
+}
+
+function destinationsOf(policy: OutboundPolicy, egressProxyCluster: string | undefined): [name: string, string[]] {
+  switch (policy) {
+    case 'ALLOW_ANY':
+      return ['allow_any', [egressProxyCluster ?? passthroughCluster]];
+    case 'ALLOW_ANY_DYNAMIC_DNS':
+      return ['allow_any_dynamic_dns', [dynamicDnsCluster]];
+    case 'REGISTRY_ONLY':
+      return ['block_all', []];
+  }
 }

@@ -1,5 +1,5 @@
 import type { ServerTls, TlsVersion } from '../../model/gateway.ts';
-import { serverResources } from '../../model/credential.ts';
+import { type SecretProvider, asSecret, isProvided, serverResources } from '../../model/credential.ts';
 import type { ListenerSettings } from '../../model/mesh-config.ts';
 import type { Traits } from '../../model/traits.ts';
 import type {
@@ -18,6 +18,7 @@ import {
   controlPlaneSecret,
   fileSecret,
   meshRoots,
+  providedSecret,
   rootFile,
   workloadCertificate,
   workloadSecret,
@@ -27,6 +28,8 @@ export interface DownstreamTlsInput {
   readonly tls: ServerTls;
   readonly traits: Pick<Traits, 'agent'>;
   readonly settings: Pick<ListenerSettings, 'tlsDefaults'>;
+  /** Absent: all secrets are the control plane's. */
+  readonly secretProvider?: SecretProvider | undefined;
 }
 
 /** The transport socket of a server that terminates TLS. */
@@ -37,7 +40,7 @@ export function downstreamTls(input: DownstreamTlsInput): TransportSocket {
     name: 'envoy.transport_sockets.tls',
     typedConfig: any(types.downstreamTls, {
       commonTlsContext: {
-        alpnProtocols: ['h2', 'http/1.1'],
+        alpnProtocols: tls.alpnProtocols.length > 0 ? tls.alpnProtocols : ['h2', 'http/1.1'],
         ...(tlsParams === undefined ? {} : { tlsParams }),
         ...certificates(input),
       },
@@ -51,8 +54,7 @@ function parameters({ tls, settings: { tlsDefaults } }: DownstreamTlsInput): Tls
   const min = tls.minProtocolVersion ?? tlsDefaults.minProtocolVersion;
   const { maxProtocolVersion: max } = tls;
   const ciphers = tls.cipherSuites.length > 0 ? tls.cipherSuites : tlsDefaults.cipherSuites;
-  // The API of a server has no field for these.
-  const curves = tlsDefaults.ecdhCurves;
+  const curves = tls.ecdhCurves.length > 0 ? tls.ecdhCurves : tlsDefaults.ecdhCurves;
   const found: TlsParameters = {
     ...(min === undefined ? {} : { tlsMinimumProtocolVersion: versions[min] }),
     ...(max === undefined ? {} : { tlsMaximumProtocolVersion: versions[max] }),
@@ -70,14 +72,22 @@ const versions: Readonly<Record<TlsVersion, TlsParameters_TlsProtocol>> = {
 };
 
 /** What the server presents, and what it requires of clients. */
-function certificates({ tls, traits }: DownstreamTlsInput): CommonTlsContext {
+function certificates({ tls, traits, secretProvider }: DownstreamTlsInput): CommonTlsContext {
   const source = tls.certificates;
   switch (source.kind) {
     case 'mesh':
       return fromSecrets([workloadSecret(workloadCertificate)], workloadSecret(meshRoots), tls);
     case 'credentials': {
       const { pairs, roots } = serverResources(tls);
-      return fromSecrets(pairs.map(controlPlaneSecret), controlPlaneSecret(roots), tls);
+      const secret = (resource: string, part: 'pair' | 'roots'): SdsSecretConfig =>
+        secretProvider !== undefined && isProvided(resource)
+          ? providedSecret(resource, secretProvider)
+          : controlPlaneSecret(asSecret(resource, part));
+      return fromSecrets(
+        pairs.map((pair) => secret(pair, 'pair')),
+        secret(roots, 'roots'),
+        tls,
+      );
     }
     case 'files': {
       const { files, roots } = source;

@@ -15,6 +15,8 @@ const tls: ServerTls = {
   caCrl: '',
   insecureSkipVerify: false,
   cipherSuites: [],
+  ecdhCurves: [],
+  alpnProtocols: [],
 };
 
 const plain = { agent: false };

@@ -1,3 +1,4 @@
+import { type SecretProvider, providedName } from '../../model/credential.ts';
 import { duration } from '../duration.ts';
 import type { Cluster, ConfigSource, SdsSecretConfig, TlsParameters } from '../gen/types.gen.ts';
 
@@ -30,6 +31,24 @@ export function controlPlaneSecret(name: string): SdsSecretConfig {
 export function clientSecret(name: string): SdsSecretConfig {
   const { sdsConfig } = controlPlaneSecret(name);
   return { name, sdsConfig: { ...sdsConfig, initialFetchTimeout: duration(1_000) } };
+}
+
+/** A secret that a provider has. */
+export function providedSecret(resource: string, provider: SecretProvider): SdsSecretConfig {
+  const { cluster, authority } = provider;
+  const envoyGrpc = { clusterName: cluster, ...(authority !== '' && { authority }) };
+  return {
+    name: providedName(resource, provider),
+    sdsConfig: {
+      apiConfigSource: {
+        apiType: 'GRPC',
+        grpcServices: [{ envoyGrpc }],
+        setNodeOnFirstMessageOnly: true,
+        transportApiVersion: 'V3',
+      },
+      resourceApiVersion: 'V3',
+    },
+  };
 }
 
 /**

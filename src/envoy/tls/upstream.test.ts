@@ -139,6 +139,14 @@ describe('SIMPLE and MUTUAL', () => {
         combinedValidationContext: { validationContextSdsSecretConfig: { name: 'file-root:/ca.pem' } },
       },
     ],
+    [
+      'a certificate of its own by the agent, and roots from a Secret',
+      { mode: 'MUTUAL', ...files, caCertificates: undefined, caCertCredentialName: 'roots' },
+      {
+        tlsCertificateSdsSecretConfigs: [{ name: 'file-cert:/c.pem~/k.pem' }],
+        combinedValidationContext: { validationContextSdsSecretConfig: { name: 'kubernetes://roots-cacert' } },
+      },
+    ],
     ['nothing is verified', { mode: 'SIMPLE', insecureSkipVerify: true }, { validationContext: {} }],
   ])('%s', (_, tls, context) => {
     expect(contextOf(clusterOf(tlsRule(tls)))).toMatchObject({ commonTlsContext: context });

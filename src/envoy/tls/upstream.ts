@@ -1,5 +1,5 @@
 import { compareText } from '../../model/age.ts';
-import { clientResources } from '../../model/credential.ts';
+import { asSecret, clientResources, isProvided, namesCredential, socketProvider } from '../../model/credential.ts';
 import type { ClusterSettings } from '../../model/mesh-config.ts';
 import type { ClientTls } from '../../model/traffic-policy.ts';
 import type { ClusterTraits } from '../../model/traits.ts';
@@ -9,6 +9,7 @@ import type {
   Cluster_TransportSocketMatch,
   CommonTlsContext,
   DataSource,
+  SdsSecretConfig,
   TransportSocket,
   UpstreamHttpProtocolOptions,
 } from '../gen/types.gen.ts';
@@ -20,6 +21,7 @@ import {
   clientTlsParameters,
   fileSecret,
   meshRoots,
+  providedSecret,
   rootFile,
   withheldSecret,
   workloadCertificate,
@@ -148,8 +150,9 @@ function originate(input: UpstreamTlsInput, tls: ClientTls, mutual: boolean): Up
   const names = tls.subjectAltNames.length > 0 ? tls.subjectAltNames : entryNames;
   const certificatesOf = (): CommonTlsContext => {
     if (tls.isWithheld) return withheldContext;
-    if (tls.credentialName !== '') return credentialContext(tls, names);
-    return traits.agent ? agentFileContext(tls, names, mutual) : fileContext(tls, names, mutual);
+    const pair = tls.credentialName === '' && hasCertificate(tls, mutual) ? filePair(tls, traits) : {};
+    if (namesCredential(tls)) return { ...pair, ...credentialContext(tls, names, traits) };
+    return { ...pair, ...(traits.agent ? agentFileContext(tls, names) : fileContext(tls, names)) };
   };
   const context: CommonTlsContext = {
     tlsParams: clientTlsParameters(settings.tlsDefaults),
@@ -166,35 +169,43 @@ const withheldContext: CommonTlsContext = {
   combinedValidationContext: { defaultValidationContext: {}, validationContextSdsSecretConfig: withheldSecret },
 };
 
-function credentialContext(tls: ClientTls, names: readonly string[]): CommonTlsContext {
+function credentialContext(
+  tls: ClientTls,
+  names: readonly string[],
+  { credentialSocket }: ClusterTraits,
+): CommonTlsContext {
   const { pairs, roots } = clientResources(tls);
+  const secret = (resource: string, part: 'pair' | 'roots'): SdsSecretConfig =>
+    credentialSocket && isProvided(resource)
+      ? providedSecret(resource, socketProvider)
+      : clientSecret(asSecret(resource, part));
   return {
-    ...(pairs.length > 0 ? { tlsCertificateSdsSecretConfigs: pairs.map(clientSecret) } : {}),
+    ...(pairs.length > 0 ? { tlsCertificateSdsSecretConfigs: pairs.map((pair) => secret(pair, 'pair')) } : {}),
     ...(roots === ''
       ? {}
       : {
           combinedValidationContext: {
             defaultValidationContext: exactNames(names),
-            validationContextSdsSecretConfig: clientSecret(roots),
+            validationContextSdsSecretConfig: secret(roots, 'roots'),
           },
         }),
   };
 }
 
-/** Files that Istio's agent reads and watches. */
-function agentFileContext(tls: ClientTls, names: readonly string[], mutual: boolean): CommonTlsContext {
+/** The client's own certificate from files: Istio's agent reads and watches them, or else Envoy reads them itself. */
+function filePair({ clientCertificate, privateKey }: ClientTls, { agent }: ClusterTraits): CommonTlsContext {
+  if (agent) return { tlsCertificateSdsSecretConfigs: [fileSecret(certificateFiles(clientCertificate, privateKey))] };
+  return { tlsCertificates: [{ certificateChain: file(clientCertificate), privateKey: file(privateKey) }] };
+}
+
+/** Roots in files that Istio's agent reads and watches. */
+function agentFileContext(tls: ClientTls, names: readonly string[]): CommonTlsContext {
+  if (tls.insecureSkipVerify) return { validationContext: {} };
   return {
-    ...(hasCertificate(tls, mutual)
-      ? { tlsCertificateSdsSecretConfigs: [fileSecret(certificateFiles(tls.clientCertificate, tls.privateKey))] }
-      : {}),
-    ...(tls.insecureSkipVerify
-      ? { validationContext: {} }
-      : {
-          combinedValidationContext: {
-            defaultValidationContext: fileChecks(tls, names),
-            validationContextSdsSecretConfig: fileSecret(rootFile(tls.caCertificates)),
-          },
-        }),
+    combinedValidationContext: {
+      defaultValidationContext: fileChecks(tls, names),
+      validationContextSdsSecretConfig: fileSecret(rootFile(tls.caCertificates)),
+    },
   };
 }
 
@@ -204,19 +215,13 @@ function agentFileContext(tls: ClientTls, names: readonly string[], mutual: bool
  */
 const systemRoots = '/etc/ssl/certs/ca-certificates.crt';
 
-/** Files that Envoy reads itself if it has no agent. */
-function fileContext(tls: ClientTls, names: readonly string[], mutual: boolean): CommonTlsContext {
-  const file = (filename: string): DataSource => ({ filename });
+/** Roots in files that Envoy reads itself if it has no agent. */
+function fileContext(tls: ClientTls, names: readonly string[]): CommonTlsContext {
   const trustedCa = file(tls.caCertificates === '' ? systemRoots : tls.caCertificates);
-  return {
-    ...(hasCertificate(tls, mutual)
-      ? {
-          tlsCertificates: [{ certificateChain: file(tls.clientCertificate), privateKey: file(tls.privateKey) }],
-        }
-      : {}),
-    validationContext: tls.insecureSkipVerify ? {} : { trustedCa, ...fileChecks(tls, names) },
-  };
+  return { validationContext: tls.insecureSkipVerify ? {} : { trustedCa, ...fileChecks(tls, names) } };
 }
+
+const file = (filename: string): DataSource => ({ filename });
 
 /**
  * Without its client certificate files, MUTUAL still speaks TLS: the server refuses the connection instead of getting
@@ -260,6 +265,7 @@ const noTls: ClientTls = {
   privateKey: '',
   caCertificates: '',
   credentialName: '',
+  caCredentialName: '',
   subjectAltNames: [],
   sni: '',
   insecureSkipVerify: false,

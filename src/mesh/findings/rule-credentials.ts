@@ -1,6 +1,6 @@
 import type { Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
-import { clientResources } from '../../model/credential.ts';
+import { asSecret, clientResources } from '../../model/credential.ts';
 import type { Inputs } from '../inputs.ts';
 import type { Rules } from '../objects/rules.ts';
 import { type Credentials, credentialState } from '../resources/credentials.ts';
@@ -17,14 +17,16 @@ export function declareRuleCredentialProblems(
   return graph.derive('ruleCredentialProblems', single, (key, rule, read, emit: Emit<HasProblems>) => {
     const { exportTo, origins } = rule;
     const problems = credentialsOfRule(rule).flatMap((tls): readonly Problem[] => {
-      const { pairs, roots } = clientResources(tls);
+      const named = clientResources(tls);
+      const pairs = named.pairs.map((pair) => asSecret(pair, 'pair'));
+      const roots = asSecret(named.roots, 'roots');
       const isClient = (account: string): boolean =>
         exportTo.includes('*') || exportTo.includes(account.split('/', 1)[0]!);
-      const problem =
-        pairs.map((pair) => problemOf(read, pair, 'pair', isClient)).find((text) => text !== undefined) ??
-        (roots === '' ? undefined : problemOf(read, roots, 'roots', isClient));
-      if (problem === undefined) return [];
-      return [{ object: origins[0]!, field: tls.credentialField ?? '', reason: 'RefNotFound', message: problem }];
+      const ofPair = pairs.map((pair) => problemOf(read, pair, 'pair', isClient)).find((text) => text !== undefined);
+      const message = ofPair ?? (roots === '' ? undefined : problemOf(read, roots, 'roots', isClient));
+      if (message === undefined) return [];
+      const field = tls.credentialFields?.[ofPair === undefined ? 'roots' : 'pair'] ?? '';
+      return [{ object: origins[0]!, field, reason: 'RefNotFound', message }];
     });
     if (problems.length > 0) emit(key, { problems });
   });

@@ -35,6 +35,7 @@ import { optionsOf } from '../inputs.ts';
 import { declareRouterFindings } from './findings.ts';
 import { declareUnreachablePorts } from './unreachable-ports.ts';
 import { credentialState } from '../resources/credentials.ts';
+import { secretProviderOf, usableProvider } from '../resources/provider-service.ts';
 import { type InForce, declareReconciled } from '../objects/in-force.ts';
 import { settingOf } from '../settings.ts';
 
@@ -77,6 +78,7 @@ export function declareGateways(
       namespace: router.namespace,
       rootNamespace,
       crossNamespaceFiles,
+      secretProvider: secretProviderOf(router, read, deps),
       credential: (gateway, resource, part) =>
         credentialState(read, inputs, { account: router.account, resource }, part, gateway),
     });
@@ -150,7 +152,13 @@ function declareListeners(graph: Graph, deps: AutoPassthroughDeps, routers: Rout
       const gatewayTopology = { ...settings.gatewayTopology, ...router.gatewayTopology };
       const filters = read.get(deps.securityFilters, router.policies) ?? noSecurity;
       const security = isTooLarge(filters, settled.listener.chains.length) ? closed(traits) : filters;
-      const input = { listener: settled.listener, traits, settings: { ...settings, gatewayTopology }, security };
+      const input = {
+        listener: settled.listener,
+        traits,
+        settings: { ...settings, gatewayTopology },
+        security,
+        secretProvider: usableProvider(router, read, deps),
+      };
       const { chains, forwardsFor } = settled.listener;
       const isEmpty = chains.length + forwardsFor.length === 0;
       const built = isEmpty ? undefined : buildGatewayListener(input);

@@ -21,7 +21,7 @@ const gateway = (path: string, names: readonly string[]) =>
       selector: { app: 'router' },
       servers: names.map((name, i) => ({
         port: { number: 443, name: `p${i}`, protocol: 'HTTPS' },
-        hosts: [`${name}.${path.replace('/', '.')}`],
+        hosts: [`${name.replace('sds://', '')}.${path.replace('/', '.')}`],
         tls: { mode: 'SIMPLE', credentialName: name },
       })),
     },
@@ -29,12 +29,17 @@ const gateway = (path: string, names: readonly string[]) =>
 
 const many = (prefix: string, count: number): string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 
-function meshOf(type: 'sidecar' | 'router', namespaces: readonly string[], objects: readonly KubernetesObject[]) {
+function meshOf(
+  type: 'sidecar' | 'router',
+  namespaces: readonly string[],
+  objects: readonly KubernetesObject[],
+  metadata: object = {},
+) {
   const mesh = new TestMesh();
   for (const namespace of namespaces) {
     const node = {
       id: `${type}~10.0.0.1~a.${namespace}~${namespace}.svc.cluster.local`,
-      metadata: { NAMESPACE: namespace, LABELS: { app: 'router' } },
+      metadata: { NAMESPACE: namespace, LABELS: { app: 'router' }, ...metadata },
     };
     const identity = { trustDomain: 'cluster.local', namespace, serviceAccount: 'default', cluster: 'Kubernetes' };
     mesh.connect({ ...connectedProxy(namespace, node), identity });
@@ -87,4 +92,30 @@ test('what Gateways of one namespace name on the routers of another takes no roo
   expect(wanted.get('Secret/edge/own')).toEqual(['edge']);
   expect(wanted.get('Secret/edge/c0')).toEqual(['edge', 'evil']);
   expect(problems()).toMatchObject([{ object: { namespace: 'evil' }, field: 'spec.servers', reason: 'Ineffective' }]);
+});
+
+test('what a provider of secrets has is not read: of servers, and of clients with one in their Pod', () => {
+  const named = ['sds://a', 'b'];
+  const read = (...args: Parameters<typeof meshOf>): string[] => [...meshOf(...args).wanted.keys()].sort();
+  const socket = { credential: 'true' };
+  const meshConfig = {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'istio', namespace: 'istio-system' },
+    data: { mesh: 'extensionProviders: [{name: v, sds: {name: v, service: v.example, port: 443}}]' },
+  } as KubernetesObject;
+  const servers = [gateway('edge/g', named)];
+  expect(read('router', ['edge'], servers)).toEqual(['Secret/edge/a', 'Secret/edge/b']);
+  expect(read('router', ['edge'], [...servers, meshConfig])).toEqual(['Secret/edge/b']);
+  expect(read('router', ['edge'], servers, socket)).toEqual(['Secret/edge/b']);
+  const clients = [rule('edge/r', named)];
+  const ofB = ['Secret/edge/b', 'Secret/edge/b-cacert'];
+  expect(read('sidecar', ['edge'], clients)).toEqual(['Secret/edge/a', 'Secret/edge/a-cacert', ...ofB]);
+  expect(read('sidecar', ['edge'], clients, socket)).toEqual(ofB);
+  // Only servers ask that of the mesh config, as in Istio.
+  expect(read('sidecar', ['edge'], [...clients, meshConfig])).toEqual([
+    'Secret/edge/a',
+    'Secret/edge/a-cacert',
+    ...ofB,
+  ]);
 });

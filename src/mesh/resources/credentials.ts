@@ -22,6 +22,7 @@ import { type RouterClass } from '../gateways/routers.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
 import type { HasProblems } from '../findings/problems.ts';
 import type { Rules } from '../objects/rules.ts';
+import { type Settings, settingOf } from '../settings.ts';
 import { declareNamedByGateways, declareNamedByRules, namedByRules, resourcesOfGateway } from './named-credentials.ts';
 
 /** A resource that proxies with a service account ask for. */
@@ -42,6 +43,7 @@ export interface WantedCredential extends CredentialObject {
 
 export interface CredentialDeps {
   readonly inputs: Inputs;
+  readonly settings: Settings;
   readonly rules: Rules;
   readonly proxies: Proxies;
   readonly gateways: Collection<GatewayModel>;
@@ -67,23 +69,31 @@ export function declareCredentials(graph: Graph, deps: CredentialDeps): Credenti
   const ofGateways = graph.derive('gateway credentials', deps.routers, (key, router, read, emit: Emit<NamedUse>) => {
     const { account } = router;
     if (account === '') return;
+    const hasProvider =
+      router.traits.credentialSocket || settingOf(read, deps.settings.security).secretProvider !== undefined;
     const gateways = router.gateways.flatMap((one) => read.get(deps.gateways, one) ?? []);
     const namespaces = new Map<string, Set<string>>();
     for (const [namespace, own] of Map.groupBy(gateways, (gateway) => gateway.namespace)) {
       const allowed = new Set(read.get(namedByGateways, namespace)?.resources);
-      for (const resource of own.flatMap(resourcesOfGateway))
+      for (const resource of own.flatMap((gateway) => resourcesOfGateway(gateway, hasProvider)))
         if (allowed.has(resource)) namespaces.set(resource, (namespaces.get(resource) ?? new Set()).add(namespace));
     }
     for (const [resource, by] of namespaces) emit(`${key}|${resource}`, { account, resource, by: [...by] });
   });
   const byRules = declareNamedByRules(graph, deps.rules);
-  const ofRules = graph.derive('rule credentials', deps.proxies.byAccount, (account, _, read, emit: Emit<NamedUse>) => {
-    const { namespace } = parseAccountKey(account);
-    const namespaces = new Map<string, string[]>();
-    for (const { by, resources } of namedByRules(read, byRules.to, namespace))
-      for (const resource of resources) namespaces.set(resource, [...(namespaces.get(resource) ?? []), by]);
-    for (const [resource, by] of namespaces) emit(`${account}|${resource}`, { account, resource, by });
-  });
+  const ofRules = graph.derive(
+    'rule credentials',
+    deps.proxies.byAccount,
+    (account, proxies, read, emit: Emit<NamedUse>) => {
+      const hasProvider = proxies.every(({ value }) => !('error' in value) && value.scope.traits.credentialSocket);
+      const { namespace } = parseAccountKey(account);
+      const namespaces = new Map<string, string[]>();
+      for (const { by, resources, unprovided } of namedByRules(read, byRules.to, namespace))
+        for (const resource of hasProvider ? unprovided : resources)
+          namespaces.set(resource, [...(namespaces.get(resource) ?? []), by]);
+      for (const [resource, by] of namespaces) emit(`${account}|${resource}`, { account, resource, by });
+    },
+  );
   const each = graph.index('credential uses', [ofGateways, ofRules], (_, { account, resource }) => [
     `${account}|${resource}`,
   ]);

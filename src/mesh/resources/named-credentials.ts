@@ -1,7 +1,7 @@
 import type { ObjectRef } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
-import { clientResources, serverResources } from '../../model/credential.ts';
+import { clientResources, namesCredential, servedResources, serverResources } from '../../model/credential.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import type { ClientTls, DestinationRuleModel } from '../../model/traffic-policy.ts';
 import { mostNamed, mostNamedForOthers } from '../../model/named-limits.ts';
@@ -16,6 +16,8 @@ export interface NamedCredentials extends HasProblems {
   /** The namespace of those who need what is named; `*`: any. */
   readonly to: string;
   readonly resources: readonly string[];
+  /** Those of them that clients with a provider of secrets do not get from it. */
+  readonly unprovided: readonly string[];
 }
 
 /** Someone who names credentials. */
@@ -23,6 +25,7 @@ interface Naming {
   readonly ref: ObjectRef;
   readonly field: string;
   readonly resources: readonly string[];
+  readonly unprovided: readonly string[];
 }
 
 /** What the Gateways of each namespace name. */
@@ -35,7 +38,8 @@ export function declareNamedByGateways(graph: Graph, gateways: Collection<Gatewa
   );
   return graph.derive('credentials of gateways', naming, (by, members, _, emit: Emit<NamedCredentials>) => {
     const objects = members.map(({ value }): Naming => {
-      return { ref: value.ref, field: 'spec.servers', resources: resourcesOfGateway(value) };
+      const unprovided = resourcesOfGateway(value, true);
+      return { ref: value.ref, field: 'spec.servers', resources: resourcesOfGateway(value), unprovided };
     });
     emit(by, limited(by, '*', objects, mostNamed));
   });
@@ -59,7 +63,8 @@ export function declareNamedByRules(
   const named = graph.derive('credentials of rules', naming, (key, members, _, emit: Emit<NamedCredentials>) => {
     const [to = '', by = ''] = key.split(' ');
     const objects = members.map(({ value }): Naming => {
-      return { ref: value.origins[0]!, field: 'spec', resources: resourcesOfRule(value) };
+      const unprovided = resourcesOfRule(value, true);
+      return { ref: value.origins[0]!, field: 'spec', resources: resourcesOfRule(value), unprovided };
     });
     emit(key, limited(by, to, objects, to === by ? mostNamed : mostNamedForOthers));
   });
@@ -86,28 +91,35 @@ function limited(by: string, to: string, objects: readonly Naming[], most: numbe
     const message = `names credentials beyond the ${most} that objects in namespace ${by} may name${whose}; those are not read. Name fewer${orElse}.`;
     return [{ object: ref, field, reason: 'Ineffective' as const, message }];
   });
-  return { by, to, resources: [...resources], problems };
+  const unprovided = new Set(objects.flatMap((object) => object.unprovided));
+  return {
+    by,
+    to,
+    resources: [...resources],
+    unprovided: [...unprovided].filter((resource) => resources.has(resource)),
+    problems,
+  };
 }
 
-export function resourcesOfGateway({ servers }: Pick<GatewayModel, 'servers'>): readonly string[] {
+/** @param hasProvider of secrets: those that it has are not read. */
+export function resourcesOfGateway({ servers }: Pick<GatewayModel, 'servers'>, hasProvider = false): readonly string[] {
   return servers.flatMap(({ serves }) => {
     if (serves.kind !== 'https' && serves.kind !== 'tls') return [];
-    const { pairs, roots } = serverResources(serves.tls);
-    return roots === '' ? pairs : [...pairs, roots];
+    return servedResources(serverResources(serves.tls), hasProvider);
   });
 }
 
 /** Everything that clients with this rule ask for. */
-function resourcesOfRule(rule: Pick<DestinationRuleModel, 'policy' | 'portPolicies' | 'subsets'>): readonly string[] {
-  return credentialsOfRule(rule).flatMap((tls) => {
-    const { pairs, roots } = clientResources(tls);
-    return roots === '' ? pairs : [...pairs, roots];
-  });
+function resourcesOfRule(
+  rule: Pick<DestinationRuleModel, 'policy' | 'portPolicies' | 'subsets'>,
+  hasProvider = false,
+): readonly string[] {
+  return credentialsOfRule(rule).flatMap((tls) => servedResources(clientResources(tls), hasProvider));
 }
 
 /** The rule's TLS settings that name a credential. */
 export function credentialsOfRule(
   rule: Pick<DestinationRuleModel, 'policy' | 'portPolicies' | 'subsets'>,
 ): readonly ClientTls[] {
-  return tlsOfRule(rule).filter(({ credentialName }) => credentialName !== '');
+  return tlsOfRule(rule).filter(namesCredential);
 }

@@ -166,7 +166,8 @@ export function declareOutboundListeners(graph: Graph, deps: ListenerDeps): read
     deps.scopes,
     (key, { scope }, read, emit: Emit<Member>) => {
       const settings = settingOf(read, deps.settings.clusters);
-      for (const cluster of fixedClusters({ traits: scope.traits, settings }))
+      const { policy } = unknownTraffic(scope, read, deps);
+      for (const cluster of fixedClusters({ traits: scope.traits, settings, outboundPolicy: policy }))
         emitMember(emit, key, deps.encoder.cluster(cluster));
       if (scope.traits.family === 'grpc') emitMember(emit, key, noEndpoints(deps));
       if (!hasListeners(scope)) return;

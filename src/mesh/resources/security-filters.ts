@@ -11,18 +11,15 @@ import type { AuthorizationPolicyModel, ResolvedAuthorizer } from '../../model/a
 import { compareText } from '../../model/age.ts';
 import { keySetKey } from '../../model/key-set.ts';
 import { type JwtIssuer, type JwtRule, mustSeeRequests } from '../../model/request-authentication.ts';
-import { outboundCluster } from '../../model/service.ts';
-import { egressImports } from '../../model/sidecar.ts';
-import { anyTraits } from '../../model/traits.ts';
 import { settleAuthorization, stepsOfGrpcServer } from '../../settle/authorization.ts';
 import { mostChecked, tokenChecks } from '../../settle/token-checks.ts';
 import type { Inputs } from '../inputs.ts';
-import { serviceFor } from '../clients/lookups.ts';
 import type { PolicySet } from '../clients/workload-policies.ts';
 import type { Policies } from '../objects/policies.ts';
 import type { Services } from '../objects/services.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
 import { type Settings, settingOf } from '../settings.ts';
+import { providerService } from './provider-service.ts';
 
 export interface SettleDeps {
   readonly inputs: Inputs;
@@ -106,25 +103,15 @@ function settle(
   };
 }
 
-/** The service behind an extension provider. Proxies that do not see it cannot ask it. */
 function findAuthorizer(
   provider: string,
-  { namespace, sidecar, isRouter }: PolicySet,
+  set: PolicySet,
   read: Reader,
   deps: SettleDeps,
 ): ResolvedAuthorizer | undefined {
   const authorizer = settingOf(read, deps.settings.security).authorizers.find(({ name }) => name === provider);
-  if (authorizer === undefined) return undefined;
-  const slash = authorizer.service.indexOf('/');
-  const host = authorizer.service.slice(slash + 1);
-  const traits = { ...anyTraits, proxyType: isRouter ? ('router' as const) : ('sidecar' as const) };
-  const view = { client: namespace, traits, ...(sidecar !== '' && { egress: { sidecar, listener: 0 } }) };
-  const service = serviceFor(read, deps, view, host);
-  if (service === undefined || !service.ports.some(({ number }) => number === authorizer.port)) return undefined;
-  if (slash >= 0 && service.namespace !== authorizer.service.slice(0, slash)) return undefined;
-  const egress = sidecar === '' ? undefined : read.get(deps.sidecars.models, sidecar)?.egress;
-  if (egress?.every(({ hosts }) => !egressImports(hosts, namespace, service))) return undefined;
-  return { authorizer, host, cluster: outboundCluster(authorizer.port, '', host) };
+  const found = authorizer && providerService(authorizer, set, read, deps);
+  return found && { authorizer, ...found };
 }
 
 /** Sorted by issuer; the rules of one are in the order of the policies. */

@@ -21,7 +21,11 @@ export function unknownTraffic(scope: Scope, read: Reader, deps: UnknownTrafficD
   const own = sidecarPolicy(scope, read, deps);
   // Traffic that the proxy was meant to inspect must not bypass it.
   const egressProxy = own?.egressProxy && (egressProxyOf(scope, read, deps)?.cluster ?? blackHoleCluster);
-  return { policy: own?.mode ?? outboundTrafficPolicy, egressProxy };
+  // Only the sidecars that are Envoys look names up.
+  const { proxyType, family } = scope.traits;
+  const looksUp = proxyType === 'sidecar' && family === 'envoy';
+  const ofMesh = outboundTrafficPolicy === 'ALLOW_ANY_DYNAMIC_DNS' && !looksUp ? 'ALLOW_ANY' : outboundTrafficPolicy;
+  return { policy: own?.mode ?? ofMesh, egressProxy };
 }
 
 /** Where a Sidecar sends it; undefined if it names nothing, or something that does not exist. */

@@ -1,6 +1,12 @@
-import type { ConsistentHash, HashKey, LoadBalancer, LocalityLbSetting } from '../../model/traffic-policy.ts';
+import type {
+  BackendUtilization,
+  ConsistentHash,
+  HashKey,
+  LoadBalancer,
+  LocalityLbSetting,
+} from '../../model/traffic-policy.ts';
 import type { Field } from '../field.ts';
-import { positiveDuration, share } from './values.ts';
+import { positiveDuration, present, share, wideCount } from './values.ts';
 import { isPrime } from '../../model/ring-sizes.ts';
 import { quote } from '../../api/quote.ts';
 import { problemOfHeaderText } from '../virtual-service/headers.ts';
@@ -20,6 +26,11 @@ export function readLoadBalancer(field: Field): LoadBalancer | undefined {
   const consistentHash = readConsistentHash(field.get('consistentHash'));
   if (simple.isSet && consistentHash !== undefined)
     simple.invalid('cannot be combined with consistentHash; remove one.');
+  const backendUtilization = readBackendUtilization(field.get('backendUtilization'));
+  if (backendUtilization !== undefined && (simple.isSet || consistentHash !== undefined))
+    field
+      .get('backendUtilization')
+      .invalid(`cannot be combined with ${simple.isSet ? 'simple' : 'consistentHash'}; remove one.`);
   const localityLb = readLocality(field.get('localityLbSetting'));
   const warmup = readWarmup(field.get('warmup'));
   const warmupDuration = positiveDuration(field.get('warmupDurationSecs'));
@@ -30,11 +41,34 @@ export function readLoadBalancer(field: Field): LoadBalancer | undefined {
         }
       : {}),
     ...(consistentHash === undefined ? {} : { consistentHash }),
+    ...(backendUtilization === undefined ? {} : { backendUtilization }),
     ...(localityLb === undefined ? {} : { localityLb }),
     ...(warmup === undefined ? {} : { warmup }),
     ...(warmupDuration === undefined ? {} : { warmupDuration }),
   };
 }
+
+function readBackendUtilization(field: Field): BackendUtilization | undefined {
+  if (!field.expectObject().isSet) return undefined;
+  const names = field.get('metricNamesForComputingUtilization');
+  const metricNames = names.strings().filter((name) => name !== '');
+  if (metricNames.length > mostMetrics)
+    names.invalid(
+      `has ${metricNames.length} names; at most ${mostMetrics} are allowed, and only the first ones are used.`,
+    );
+  return {
+    ...present({
+      stabilizationPeriod: field.get('weightStabilizationPeriod').duration(),
+      expirationPeriod: field.get('weightExpirationPeriod').duration(),
+      updatePeriod: field.get('weightUpdatePeriod').duration(),
+      errorPenaltyPercent: wideCount(field.get('errorUtilizationPenaltyPercent')),
+    }),
+    metricNames: metricNames.slice(0, mostMetrics),
+  };
+}
+
+/** Envoy looks for each in every report. */
+const mostMetrics = 100;
 
 function readConsistentHash(field: Field): ConsistentHash | undefined {
   if (!field.expectObject().isSet) return undefined;

@@ -350,6 +350,43 @@ test.each<[string, object, string[]]>([
     ['spec.trafficPolicy.tls.insecureSkipVerify'],
   ],
   [
+    'no verification beside roots in a Secret',
+    policy({ tls: { mode: 'SIMPLE', insecureSkipVerify: true, caCertCredentialName: 'x' } }),
+    ['spec.trafficPolicy.tls.insecureSkipVerify'],
+  ],
+  [
+    'roots in a file and in a Secret',
+    policy({ tls: { mode: 'SIMPLE', caCertificates: '/x', caCertCredentialName: 'x' } }),
+    ['spec.trafficPolicy.tls.caCertCredentialName'],
+  ],
+  [
+    'roots in a ConfigMap of another namespace',
+    policy({ tls: { mode: 'SIMPLE', caCertCredentialName: 'configmap://other/x' } }),
+    ['spec.trafficPolicy.tls.caCertCredentialName'],
+  ],
+  [
+    'a Secret for the certificates of the mesh',
+    policy({ tls: { mode: 'ISTIO_MUTUAL', caCertCredentialName: 'x' } }),
+    ['spec.trafficPolicy.tls.mode'],
+  ],
+  [
+    'ejection of endpoints that do not fail',
+    policy({ outlierDetection: { failurePercentageThreshold: 0 } }),
+    ['spec.trafficPolicy.outlierDetection.failurePercentageThreshold'],
+  ],
+  [
+    'balancing by load beside another policy',
+    policy({ loadBalancer: { simple: 'RANDOM', backendUtilization: {} } }),
+    ['spec.trafficPolicy.loadBalancer.backendUtilization'],
+  ],
+  [
+    'more metrics than are looked for',
+    policy({
+      loadBalancer: { backendUtilization: { metricNamesForComputingUtilization: Array(101).fill('cpu_utilization') } },
+    }),
+    ['spec.trafficPolicy.loadBalancer.backendUtilization.metricNamesForComputingUtilization'],
+  ],
+  [
     'a tunnel beside the PROXY protocol',
     policy({ tunnel: { targetHost: 'x.example.com', targetPort: 443 }, proxyProtocol: {} }),
     ['spec.trafficPolicy.tunnel'],

@@ -1,5 +1,6 @@
 import { readFilePath } from '../../model/file-path.ts';
 import { isHostName } from '../../model/host.ts';
+import { namesCredential } from '../../model/credential.ts';
 import { clientFiles } from '../../model/named-files.ts';
 import type { ClientTls, TrafficPolicy, Tunnel } from '../../model/traffic-policy.ts';
 import { readLoadBalancer } from './balancer.ts';
@@ -7,7 +8,6 @@ import { readConnectionPool, readOutlierDetection, readRetryBudget } from './poo
 import { present } from './values.ts';
 import { quote } from '../../api/quote.ts';
 import type { Field } from '../field.ts';
-import { remarkOnProvider } from '../secret-providers.ts';
 import { filePath } from '../file-path.ts';
 
 /** A policy, and its settings for individual ports. */
@@ -85,7 +85,7 @@ function readTunnel(field: Field): Tunnel | undefined {
  * TLS to the endpoints. A broken setting never turns TLS off: the proxy would then send in plain text what the owner
  * wanted encrypted.
  */
-function readClientTls(field: Field, namespace: string): ClientTls | undefined {
+export function readClientTls(field: Field, namespace: string): ClientTls | undefined {
   if (!field.expectObject().isSet) return undefined;
   const [certificate, key] = [field.get('clientCertificate'), field.get('privateKey')];
   const [authorities, crl] = [field.get('caCertificates'), field.get('caCrl')];
@@ -97,6 +97,7 @@ function readClientTls(field: Field, namespace: string): ClientTls | undefined {
     caCertificates: isSystem ? '' : filePath(authorities),
     caCrl: filePath(crl),
     credentialName: field.get('credentialName').string(),
+    caCredentialName: field.get('caCertCredentialName').string(),
     subjectAltNames: field
       .get('subjectAltNames')
       .strings()
@@ -111,11 +112,16 @@ function readClientTls(field: Field, namespace: string): ClientTls | undefined {
   );
   return {
     ...tls,
-    ...(tls.credentialName !== '' && { credentialField: field.get('credentialName').path }),
+    ...(namesCredential(tls) && { credentialFields: credentialFields(tls, field) }),
     ...(clientFiles(tls).length > 0 && { filesField: field.path }),
     // Without the file, a server would be trusted that its owner does not trust.
     ...(isBroken && { isWithheld: true }),
   };
+}
+
+function credentialFields({ caCredentialName }: ClientTls, field: Field): { pair: string; roots: string } {
+  const pair = field.get('credentialName').path;
+  return { pair, roots: caCredentialName === '' ? pair : field.get('caCertCredentialName').path };
 }
 
 /** Istio's word for the roots of the operating system, in place of a path. */
@@ -131,21 +137,31 @@ function checkClientTls(tls: ClientTls, field: Field, namespace: string): void {
   }
   if (tls.credentialName !== '' && files.length > 0)
     field.get('credentialName').invalid(`cannot be combined with ${files.join(' and ')}; remove one of them.`);
-  if (tls.mode === 'ISTIO_MUTUAL' && (tls.credentialName !== '' || files.length > 0))
+  else if (tls.caCredentialName !== '' && files.includes('caCertificates'))
+    field.get('caCertCredentialName').invalid('cannot be combined with caCertificates; remove one of them.');
+  if (tls.mode === 'ISTIO_MUTUAL' && (namesCredential(tls) || files.length > 0))
     field.get('mode').invalid('ISTIO_MUTUAL uses the certificates of the mesh; remove the others, or use MUTUAL.');
-  if (tls.insecureSkipVerify && (files.includes('caCertificates') || tls.subjectAltNames.length > 0))
-    field.get('insecureSkipVerify').invalid('contradicts caCertificates and subjectAltNames; remove one.');
-  remarkOnProvider(field.get('credentialName'));
-  const other = /^configmap:\/\/([^/]+)\//.exec(tls.credentialName)?.[1];
-  if (other !== undefined && other !== namespace)
-    field.get('credentialName').invalid(`names a ConfigMap of namespace ${quote(other)}; use one of ${namespace}.`);
+  const verifies = files.includes('caCertificates') || tls.caCredentialName !== '' || tls.subjectAltNames.length > 0;
+  if (tls.insecureSkipVerify && verifies)
+    field
+      .get('insecureSkipVerify')
+      .invalid('contradicts caCertificates, caCertCredentialName and subjectAltNames; remove them.');
+  for (const [member, name] of [
+    ['credentialName', tls.credentialName],
+    ['caCertCredentialName', tls.caCredentialName],
+  ] as const) {
+    const other = /^configmap:\/\/([^/]+)\//.exec(name)?.[1];
+    if (other !== undefined && other !== namespace)
+      field.get(member).invalid(`names a ConfigMap of namespace ${quote(other)}; use one of ${namespace}.`);
+  }
 }
 
 /** The list is read if server certificates are verified with files. */
-function checkRevocation({ mode, credentialName, insecureSkipVerify }: ClientTls, field: Field): void {
+function checkRevocation(tls: ClientTls, field: Field): void {
+  const { mode, insecureSkipVerify } = tls;
   const ineffective = (why: string): void =>
     field.findings.report(field.path, 'Ineffective', `${quote(String(field.value))} has no effect ${why}`);
-  if (credentialName !== '')
+  if (namesCredential(tls))
     field.invalid('cannot be combined with credentialName; put the list into the Secret as ca.crl.');
   else if (mode !== 'SIMPLE' && mode !== 'MUTUAL') ineffective(`in mode ${mode}; use SIMPLE or MUTUAL.`);
   else if (insecureSkipVerify) ineffective('with insecureSkipVerify, which verifies nothing; remove one of them.');

@@ -75,10 +75,19 @@ export function readOutlierDetection(field: Field): OutlierDetection | undefined
       baseEjectionTime: positiveDuration(field.get('baseEjectionTime')),
       maxEjectionPercent: percent(field.get('maxEjectionPercent')),
       minHealthPercent: percent(field.get('minHealthPercent')),
+      failurePercentageThreshold: failurePercentage(field.get('failurePercentageThreshold')),
       httpErrorCodes: readHttpErrorCodes(field.get('outlierDetectionHttpErrorCodes')),
     }),
     splitExternalLocalOriginErrors,
   };
+}
+
+/** Every endpoint has at least 0 % of failures. */
+function failurePercentage(field: Field): number | undefined {
+  const threshold = percent(field);
+  if (threshold !== 0) return threshold;
+  field.invalid('0 would take out endpoints without failures; write 1 to 100, or remove it.');
+  return undefined;
 }
 
 function readHttpErrorCodes(field: Field): readonly number[] | undefined {

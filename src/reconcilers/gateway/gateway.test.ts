@@ -111,8 +111,25 @@ test('certificates come from files, with the checks of clients', () => {
       insecureSkipVerify: false,
       minProtocolVersion: 'TLSV1_2',
       cipherSuites: ['ECDHE-RSA-AES128-GCM-SHA256', '[AES128-SHA|AES256-SHA]'],
+      ecdhCurves: [],
+      alpnProtocols: [],
     },
   });
+});
+
+test('curves that Envoy does not know are left out, and said', () => {
+  const tls = { mode: 'SIMPLE', ...files, ecdhCurves: ['P-224', 'P-256', '', 'P-256'] };
+  const { models, problems } = reconcile({ servers: [https(tls)] });
+  expect(models[0]?.servers[0]?.serves).toMatchObject({ tls: { ecdhCurves: ['P-256'] } });
+  expect(problems).toMatchObject([{ field: 'spec.servers[0].tls.ecdhCurves[0]', reason: 'Ineffective' }]);
+});
+
+test('protocols that TLS cannot offer, or too many of them, are invalid', () => {
+  const fieldsOf = (alpnProtocols: string[]) =>
+    reconcile({ servers: [https({ mode: 'SIMPLE', ...files, alpnProtocols })] }).problems.map(({ field }) => field);
+  const at = (index: number) => `spec.servers[0].tls.alpnProtocols[${index}]`;
+  expect(fieldsOf(['h2', '', 'a,b', 'x'.repeat(256), 'x'.repeat(255)])).toEqual([at(1), at(2), at(3)]);
+  expect(fieldsOf(Array.from({ length: 101 }, (_, i) => `p${i}`))).toEqual(['spec.servers[0].tls.alpnProtocols']);
 });
 
 test('a wildcard may stand for a part of a name where there is no TLS', () => {

@@ -2,9 +2,8 @@ import type { ServerCertificates, ServerKind, ServerTls, TlsVersion } from '../.
 import { type Protocol, isTls, protocolClass } from '../../model/service.ts';
 import { quote } from '../../api/quote.ts';
 import type { Field } from '../field.ts';
-import { remarkOnProvider } from '../secret-providers.ts';
 import { filePath } from '../file-path.ts';
-import { cipherListProblem, cipherProblem } from './ciphers.ts';
+import { cipherListProblem, cipherProblem, curveProblem } from './ciphers.ts';
 
 /** `spec.servers[].tls`, as far as the port's protocol allows it. */
 export function readServerTls(field: Field, protocol: Protocol): ServerKind {
@@ -54,6 +53,8 @@ function readTermination(field: Field, mode: ServerTls['mode']): ServerTls {
     ...(minProtocolVersion === undefined ? {} : { minProtocolVersion }),
     ...(maxProtocolVersion === undefined ? {} : { maxProtocolVersion }),
     cipherSuites: readCiphers(field.get('cipherSuites')),
+    ecdhCurves: usable(field.get('ecdhCurves'), curveProblem),
+    alpnProtocols: readAlpn(field.get('alpnProtocols')),
   };
   if (!validates)
     for (const name of ['subjectAltNames', 'verifyCertificateSpki', 'verifyCertificateHash', 'insecureSkipVerify'])
@@ -81,8 +82,6 @@ function meshCertificates(field: Field): ServerCertificates {
 
 function readCertificates(field: Field, mode: ServerTls['mode']): ServerCertificates {
   const single = field.get('credentialName');
-  for (const name of [single, field.get('caCertCredentialName'), ...field.get('credentialNames').list()])
-    remarkOnProvider(name);
   const several = names(field.get('credentialNames'));
   const credentials = several.length > 0 ? several : single.string() === '' ? [] : [single.string()];
   const pairs = field.get('tlsCertificates').objects();
@@ -118,7 +117,7 @@ function readVersion(field: Field): TlsVersion | undefined {
 }
 
 function readCiphers(field: Field): readonly string[] {
-  const ciphers = usableCiphers(field);
+  const ciphers = usable(field, cipherProblem);
   const problem = cipherListProblem(ciphers);
   if (problem !== undefined) field.invalid(problem);
   return ciphers;
@@ -133,12 +132,29 @@ function hashes(field: Field, form: RegExp, coding: string): readonly string[] {
   });
 }
 
-/** Without those that Envoy does not know, because it would reject the listener. Distinct. */
-function usableCiphers(field: Field): readonly string[] {
+/** Envoy joins them with commas, and rejects the listener if one is longer than TLS can say. */
+function readAlpn(field: Field): readonly string[] {
   const found = new Set<string>();
   for (const element of field.list()) {
     const text = element.string();
-    const problem = cipherProblem(text);
+    if (text === '' || text.includes(',') || Buffer.byteLength(text) > 255)
+      element.invalid(`${quote(text)} is not a protocol; write one of 1 to 255 bytes without commas, such as h2.`);
+    else found.add(text);
+  }
+  if (found.size <= mostProtocols) return [...found];
+  field.invalid(`has ${found.size} protocols; at most ${mostProtocols} are allowed.`);
+  return [];
+}
+
+/** Together they fit into the 64 KiB of the TLS extension, whatever they are. */
+const mostProtocols = 100;
+
+/** Without those that Envoy does not know, because it would reject the listener. Distinct. */
+function usable(field: Field, problemOf: (name: string) => string | undefined): readonly string[] {
+  const found = new Set<string>();
+  for (const element of field.list()) {
+    const text = element.string();
+    const problem = problemOf(text);
     if (problem !== undefined) ineffective(element, problem);
     else if (text !== '') found.add(text);
   }

@@ -10,10 +10,11 @@ import type {
   RouteSettings,
   TlsDefaults,
   VisibilitySettings,
-  OutboundPolicy,
 } from '../../model/mesh-config.ts';
-import type { TrafficPolicy, LocalityLbSetting } from '../../model/traffic-policy.ts';
+import { namesCredential } from '../../model/credential.ts';
+import type { ClientTls, TrafficPolicy, LocalityLbSetting } from '../../model/traffic-policy.ts';
 import { readConnectionPool, readOutlierDetection } from '../destination-rule/pool.ts';
+import { readClientTls } from '../destination-rule/policy.ts';
 import { present } from '../destination-rule/values.ts';
 import { quote } from '../../api/quote.ts';
 import { Field, Findings } from '../field.ts';
@@ -23,6 +24,7 @@ import { readGatewayTopology } from './gateway-topology.ts';
 import { cipherListProblem, cipherProblem, curveProblem } from '../gateway/ciphers.ts';
 import { type FormatProblem, problemOfFormat } from '../virtual-service/header-format.ts';
 import { reportIneffective, reportVariables } from './fields.ts';
+import { readSecretProvider } from './secret-provider.ts';
 import { readDocument } from '../../yaml/document.ts';
 
 export interface MeshConfigProblem extends Pick<Problem, 'reason' | 'message'> {
@@ -69,6 +71,7 @@ export function reconcileMeshConfig(
       trustDomain: shared.trustDomain,
       trustDomainAliases: shared.trustDomainAliases,
       authorizers: readAuthorizers(mesh.get('extensionProviders')),
+      ...present({ secretProvider: readSecretProvider(mesh.get('extensionProviders')) }),
     },
     discoverySelectors: readDiscoverySelectors(mesh.get('discoverySelectors')),
   };
@@ -153,6 +156,7 @@ function clusters(mesh: Field, shared: Shared): ClusterSettings {
   const keepalive = mesh.get('tcpKeepalive').expectObject();
   const policy = defaultTrafficPolicy(mesh.get('defaultTrafficPolicy').expectObject());
   const localityLb = locality(mesh.get('localityLbSetting').expectObject());
+  const unknownHostsTls = readUnknownHostsTls(mesh.get('outboundTrafficPolicy'), shared.rootNamespace);
   return {
     connectTimeout: mesh.get('connectTimeout').duration() || 10_000,
     dnsRefreshRate: mesh.get('dnsRefreshRate').duration() || 60_000,
@@ -172,9 +176,20 @@ function clusters(mesh: Field, shared: Shared): ClusterSettings {
     tlsDefaults: tls,
     ...(policy === undefined ? {} : { defaultTrafficPolicy: policy }),
     ...(localityLb === undefined ? {} : { localityLb }),
+    ...(unknownHostsTls === undefined ? {} : { unknownHostsTls }),
     outboundClusterStatName: shared.outboundClusterStatName,
     inboundClusterStatName: shared.inboundClusterStatName,
   };
+}
+
+/** Secrets are of objects: without one that it asks for, nothing is sent. */
+function readUnknownHostsTls(policy: Field, rootNamespace: string): ClientTls | undefined {
+  const field = policy.get('tls');
+  const tls = readClientTls(field, rootNamespace);
+  if (tls === undefined) return undefined;
+  if (policy.get('mode').value !== 'ALLOW_ANY_DYNAMIC_DNS')
+    field.findings.report(field.path, 'Ineffective', 'has no effect unless mode is ALLOW_ANY_DYNAMIC_DNS.');
+  return namesCredential(tls) ? { ...tls, credentialName: '', caCredentialName: '', isWithheld: true } : tls;
 }
 
 function defaultTrafficPolicy(field: Field): TrafficPolicy | undefined {
@@ -226,12 +241,6 @@ function retrySetting(field: Field): RetrySetting {
   };
 }
 
-/** A mode that is not supported counts as the one that it extends. */
-function outboundPolicy(mode: Field): OutboundPolicy {
-  const written = mode.oneOf('ALLOW_ANY', 'REGISTRY_ONLY', 'ALLOW_ANY_DYNAMIC_DNS');
-  return written === 'ALLOW_ANY_DYNAMIC_DNS' ? 'ALLOW_ANY' : written;
-}
-
 const NORMALIZATIONS = ['DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_MERGE_SLASHES'] as const;
 
 function listeners(mesh: Field, shared: Shared): ListenerSettings {
@@ -247,7 +256,7 @@ function listeners(mesh: Field, shared: Shared): ListenerSettings {
     proxyHttpPort: mesh.get('proxyHttpPort').integer(0, 65535) ?? 0,
     protocolDetectionTimeout: mesh.get('protocolDetectionTimeout').duration() ?? 0,
     // ALLOW_ANY if absent, although the API's enum begins with REGISTRY_ONLY.
-    outboundTrafficPolicy: outboundPolicy(outbound),
+    outboundTrafficPolicy: outbound.oneOf('ALLOW_ANY', 'REGISTRY_ONLY', 'ALLOW_ANY_DYNAMIC_DNS'),
     inboundTrafficPolicy: shared.inboundTrafficPolicy,
     pathNormalization: normalization === 'DEFAULT' ? 'BASE' : normalization,
     accessLogFile: mesh.get('accessLogFile').string(),
