@@ -50,12 +50,20 @@ export class Batch {
     this.items = items;
   }
 
+  get names(): Names {
+    return this.#index();
+  }
+
   get(name: string): Served | undefined {
+    return this.#index().get(name);
+  }
+
+  #index(): ReadonlyMap<string, Served> {
     if (this.#byName === undefined) {
       this.#byName = new Map<string, Served>();
       for (const item of this.items) this.#byName.set(item.name, item);
     }
-    return this.#byName.get(name);
+    return this.#byName;
   }
 
   /** By the key of the object's rollout, the names of what was made from it. */

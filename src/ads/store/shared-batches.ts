@@ -30,8 +30,9 @@ interface RootBatches {
   readonly all: Map<string, readonly Batch[]>;
 }
 
-/** Everything of one type in some lists. */
-interface Branch {
+/** Everything of one type in a list and below. */
+export interface Branch {
+  readonly top: List;
   /** Number of the publication that it is based on. */
   readonly madeIn: number;
   readonly lists: ReadonlySet<List>;
@@ -47,6 +48,7 @@ interface Branch {
  * until {@link clear}.
  */
 export class SharedBatches {
+  readonly #branchOf = new WeakMap<Batch, Branch>();
   readonly #roots = new Map<Root, Map<string, RootBatches>>();
   /** The resources in sets of names, by the batches that they were selected from. */
   #selections = new WeakMap<readonly Batch[], Map<NameSet, RootSelection>>();
@@ -82,10 +84,15 @@ export class SharedBatches {
       selections = undefined;
     }
     if (selections === undefined) this.#selections.set(all, (selections = new Map<NameSet, RootSelection>()));
-    const batches = all.flatMap((batch) => restricted(batch, names) ?? []);
+    const batches = all.flatMap((batch) => this.#restricted(batch, names) ?? []);
     selection = { batches, others: namesBeside(batches, names) };
     selections.set(names, selection);
     return selection;
+  }
+
+  /** Where all of a batch is from: the list of a root, or one directly below it. Undefined: from several, or elsewhere. */
+  branchOf(batch: Batch): Branch | undefined {
+    return this.#branchOf.get(batch);
   }
 
   /** Of what there is for a client that returns: one of the batches that others have, too, and one of the rest. */
@@ -133,7 +140,11 @@ export class SharedBatches {
 
   #make(root: Root, typeUrl: string, qualifiers: readonly string[]): readonly Batch[] {
     const batches = this.#branchesOf(root, typeUrl)
-      .map((branch) => batchOf(branch, typeUrl, qualifiers))
+      .map((branch) => {
+        const batch = batchOf(branch, typeUrl, qualifiers);
+        this.#branchOf.set(batch, branch);
+        return batch;
+      })
       .filter((batch) => batch.items.length > 0);
     // A name in several branches is sent once.
     const items = new Map<string, Served>();
@@ -143,6 +154,17 @@ export class SharedBatches {
       for (const item of batch.items) if (!items.has(item.name)) items.set(item.name, item);
     }
     return items.size === count ? batches : [new Batch([...items.values()])];
+  }
+
+  /** The part of a batch that is in a set of names; the batch itself if all of it is. */
+  #restricted(batch: Batch, names: NameSet): Batch | undefined {
+    const items = batch.items.filter((item) => names.has(item.name));
+    if (items.length === batch.items.length) return batch;
+    if (items.length === 0) return undefined;
+    const part = new Batch(items);
+    const branch = this.#branchOf.get(batch);
+    if (branch !== undefined) this.#branchOf.set(part, branch);
+    return part;
   }
 
   #branchesOf({ list }: Root, typeUrl: string): readonly Branch[] {
@@ -177,7 +199,7 @@ class Branches {
     let branch = byType.get(typeUrl);
     if (branch === undefined) {
       const former = this.#former.get(list)?.get(typeUrl);
-      branch = former !== undefined && isCurrent(former) ? former : made(typeUrl, publication, lists(), former);
+      branch = former !== undefined && isCurrent(former) ? former : made(list, typeUrl, publication, lists(), former);
       byType.set(typeUrl, branch);
     }
     return branch;
@@ -194,9 +216,15 @@ function isCurrent({ lists, madeIn }: Branch): boolean {
   return true;
 }
 
-function made(typeUrl: string, madeIn: number, lists: ReadonlySet<List>, former: Branch | undefined): Branch {
+function made(
+  top: List,
+  typeUrl: string,
+  madeIn: number,
+  lists: ReadonlySet<List>,
+  former: Branch | undefined,
+): Branch {
   const qualifiers = qualifiersIn(lists, typeUrl);
-  return { madeIn, lists, qualifiers, batches: new Map(), former: former?.batches ?? new Map<string, Batch>() };
+  return { top, madeIn, lists, qualifiers, batches: new Map(), former: former?.batches ?? new Map<string, Batch>() };
 }
 
 function batchOf(branch: Branch, typeUrl: string, qualifiers: readonly string[]): Batch {
@@ -234,13 +262,6 @@ function qualifiersIn(lists: ReadonlySet<List>, typeUrl: string): ReadonlySet<st
     }
   }
   return found;
-}
-
-/** The part of a batch that is in a set of names; the batch itself if all of it is. */
-function restricted(batch: Batch, names: NameSet): Batch | undefined {
-  const items = batch.items.filter((item) => names.has(item.name));
-  if (items.length === batch.items.length) return batch;
-  return items.length === 0 ? undefined : new Batch(items);
 }
 
 function namesBeside(batches: readonly Batch[], names: NameSet): readonly string[] {
