@@ -146,11 +146,11 @@ export class Store {
       const names = this.work.brought.of([batch, viewpoint, epoch, ...roots], work);
       return { names, whole: NO_ROLLOUTS, isCommon: false };
     }
-    const { top, lists } = branch;
+    const { top, lists, isCommon } = branch;
     return {
       names: this.work.brought.of([batch, epoch], () => within(lists)),
       whole: roots.reduce((found, root) => joinRollouts(found, this.#brought.along(root, top)), NO_ROLLOUTS),
-      isCommon: roots.every(({ list }) => list !== top),
+      isCommon,
     };
   }
 
