@@ -1,6 +1,7 @@
 import type { BroughtIn } from '../rollouts/brought.ts';
-import { Concern, joinRollouts, NO_ROLLOUTS, type Rollout } from '../rollouts/rollout.ts';
+import { Concern, type Rollout } from '../rollouts/rollout.ts';
 import type { Rollouts } from '../rollouts/rollouts.ts';
+import { originsIn } from '../store/origins.ts';
 import { Batch } from '../store/served.ts';
 import type { SharedWork } from '../store/shared-work.ts';
 import type { ResourceType } from '../types.ts';
@@ -65,15 +66,19 @@ function concernOf(
   rollouts: Rollouts,
   brought: BroughtIn,
 ): Concern | undefined {
-  const names = new Map<string, Rollout[]>();
-  const add = (name: string, rollout: Rollout): void => {
-    const known = names.get(name);
-    if (known === undefined) names.set(name, [rollout]);
-    else if (!known.includes(rollout)) known.push(rollout);
+  const names = new Map<string, Set<Rollout>>();
+  const add = (name: string, found: Iterable<Rollout>): void => {
+    let known = names.get(name);
+    if (known === undefined) names.set(name, (known = new Set()));
+    for (const rollout of found) known.add(rollout);
   };
-  for (const [rollout, found] of rollouts.among(origins)) for (const name of found) add(name, rollout);
-  if (brought.names.size > 0 || brought.whole.length > 0)
-    for (const { name } of items)
-      for (const rollout of joinRollouts(brought.names.get(name) ?? NO_ROLLOUTS, brought.whole)) add(name, rollout);
-  return names.size === 0 ? undefined : new Concern(typeUrl, names);
+  for (const rollout of rollouts.among(origins)) for (const name of origins.get(rollout.key)!) add(name, [rollout]);
+  for (const { name, resource } of items)
+    if ('children' in resource.body)
+      for (const keys of originsIn(resource.body)) for (const rollout of rollouts.among(keys)) add(name, [rollout]);
+  for (const [name, found] of brought.names) add(name, found);
+  if (brought.whole.length > 0) for (const { name } of items) add(name, brought.whole);
+  return names.size === 0
+    ? undefined
+    : new Concern(typeUrl, new Map(Array.from(names, ([name, found]) => [name, [...found]])));
 }

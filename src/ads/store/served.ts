@@ -66,16 +66,18 @@ export class Batch {
     return this.#byName;
   }
 
-  /** By the key of the object's rollout, the names of what was made from it. */
+  /** By the key of an object, the names of what was made from it; of tables, see {@link originsIn}. */
   get origins(): ReadonlyMap<string, readonly string[]> {
     if (this.#origins !== undefined) return this.#origins;
     const origins = new Map<string, string[]>();
-    for (const { name, resource } of this.items)
+    for (const { name, resource } of this.items) {
+      if ('children' in resource.body) continue;
       for (const key of originsOf(resource.body)) {
         const names = origins.get(key);
         if (names === undefined) origins.set(key, [name]);
         else names.push(name);
       }
+    }
     return (this.#origins = origins);
   }
 
