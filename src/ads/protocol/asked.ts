@@ -1,7 +1,7 @@
 import type { BroughtIn } from '../rollouts/brought.ts';
 import { Concern, type Rollout } from '../rollouts/rollout.ts';
 import type { Rollouts } from '../rollouts/rollouts.ts';
-import { originsIn } from '../store/origins.ts';
+import { eachOrigins } from '../store/origins.ts';
 import { Batch } from '../store/served.ts';
 import type { SharedWork } from '../store/shared-work.ts';
 import type { ResourceType } from '../types.ts';
@@ -67,15 +67,15 @@ function concernOf(
   brought: BroughtIn,
 ): Concern | undefined {
   const names = new Map<string, Set<Rollout>>();
-  const add = (name: string, found: Iterable<Rollout>): void => {
+  const add = (name: string, found: readonly Rollout[]): void => {
+    if (found.length === 0) return;
     let known = names.get(name);
     if (known === undefined) names.set(name, (known = new Set()));
     for (const rollout of found) known.add(rollout);
   };
   for (const rollout of rollouts.among(origins)) for (const name of origins.get(rollout.key)!) add(name, [rollout]);
   for (const { name, resource } of items)
-    if ('children' in resource.body)
-      for (const keys of originsIn(resource.body)) for (const rollout of rollouts.among(keys)) add(name, [rollout]);
+    if ('children' in resource.body) eachOrigins(resource.body, (keys) => add(name, rollouts.among(keys)));
   for (const [name, found] of brought.names) add(name, found);
   if (brought.whole.length > 0) for (const { name } of items) add(name, brought.whole);
   return names.size === 0

@@ -1,5 +1,4 @@
 import { Alike } from '../store/alike.ts';
-import { common } from '../store/names.ts';
 import type { Names } from '../store/served.ts';
 import type { Recipient } from './recipient.ts';
 import { type About, type Concern, Rollout } from './rollout.ts';
@@ -80,8 +79,17 @@ export class Rollouts {
   }
 
   /** The open rollouts of the objects with these keys. Costs as much as the fewer of the two. */
-  *among(keys: Names): Generator<Rollout> {
-    for (const key of common(this.#open, keys)) yield this.#open.get(key)!;
+  among(keys: Names): readonly Rollout[] {
+    const found: Rollout[] = [];
+    if (keys.size > this.#open.size) {
+      for (const [key, rollout] of this.#open) if (keys.has(key)) found.push(rollout);
+      return found;
+    }
+    for (const key of keys.keys()) {
+      const rollout = this.#open.get(key);
+      if (rollout !== undefined) found.push(rollout);
+    }
+    return found;
   }
 
   emptied(concern: Concern): void {

@@ -9,7 +9,7 @@ export function originKey({ group, kind, source, namespace, name }: Omit<ObjectR
 /** Keys of the objects that a part was made from. */
 export function originsOf(part: Part): ReadonlySet<string> {
   const keys = new Set<string>();
-  for (const some of originsIn(part)) for (const key of some) keys.add(key);
+  eachOrigins(part, (some) => some.forEach((key) => keys.add(key)));
   return keys;
 }
 
@@ -17,13 +17,13 @@ export function originsOf(part: Part): ReadonlySet<string> {
 const KEYS = new WeakMap<NodePart, ReadonlySet<string>>();
 
 /** The same in sets that may overlap. Thousands of tables have most of their nodes in common, and so these sets. */
-export function* originsIn(part: Part): Generator<ReadonlySet<string>> {
+export function eachOrigins(part: Part, visit: (keys: ReadonlySet<string>) => void): void {
   if ('bytes' in part) {
-    if (part.origins.length > 0) yield new Set(part.origins.map(originKey));
+    if (part.origins.length > 0) visit(new Set(part.origins.map(originKey)));
     return;
   }
   if (part.children.some((child) => 'children' in child)) {
-    for (const child of part.children) yield* originsIn(child);
+    for (const child of part.children) eachOrigins(child, visit);
     return;
   }
   let keys = KEYS.get(part);
@@ -31,7 +31,7 @@ export function* originsIn(part: Part): Generator<ReadonlySet<string>> {
     const origins = (part.children as readonly LeafPart[]).flatMap((leaf) => leaf.origins);
     KEYS.set(part, (keys = new Set(origins.map(originKey))));
   }
-  yield keys;
+  visit(keys);
 }
 
 /**

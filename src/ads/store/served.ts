@@ -66,7 +66,7 @@ export class Batch {
     return this.#byName;
   }
 
-  /** By the key of an object, the names of what was made from it; of tables, see {@link originsIn}. */
+  /** By the key of an object, the names of what was made from it; of tables, see {@link eachOrigins}. */
   get origins(): ReadonlyMap<string, readonly string[]> {
     if (this.#origins !== undefined) return this.#origins;
     const origins = new Map<string, string[]>();
