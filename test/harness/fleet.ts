@@ -73,7 +73,7 @@ export class Fleet {
       sets: new NameSets(this.#hasher),
       address: '',
       rollouts: this.progress.rollouts,
-      broughtTo: (view, type) => store.broughtTo(view, type),
+      broughtIn: (batch, view, type) => store.broughtIn(batch, view, type),
       once: (resource) => store.once(resource),
       remember: (view) => store.remember(view),
       move: (before, after, news) => store.move(before, after, news),

@@ -77,6 +77,8 @@ export class Delivery implements Watcher {
   #nonce = 0;
   readonly #unseen: Unseen;
   #acknowledged = false;
+  /** Until then, nothing that changes concerns it. */
+  #hasAsked = false;
   /** The client was connected before: its listeners and tables may use new clusters as soon as it has them. */
   #resumedAt: number | undefined;
 
@@ -88,7 +90,6 @@ export class Delivery implements Watcher {
     this.#readiness = new Readiness(context.references, context.times);
     this.#refused = new RefusedRoom(context.refused, context.address);
     this.#parties = this.#partiesNow();
-    view.watchers.add(this);
     this.#client = { ...context.recipient, wake: () => events.wake() };
     context.canaries.join(this.#client);
   }
@@ -108,10 +109,12 @@ export class Delivery implements Watcher {
    */
   move(view: WorldView, rollouts: readonly Rollout[] = NO_ROLLOUTS): void {
     if (view === this.#view) return;
-    this.#unseen.moved(this.#view, rollouts);
-    this.#view.watchers.delete(this);
+    if (this.#hasAsked) {
+      this.#unseen.moved(this.#view, rollouts);
+      this.#view.watchers.delete(this);
+      view.watchers.add(this);
+    }
     this.#view = view;
-    view.watchers.add(this);
     this.#events.wake();
   }
 
@@ -142,6 +145,8 @@ export class Delivery implements Watcher {
     let subscription = this.#subscriptions[index];
     const owedAll = subscription?.all === true;
     if (subscription === undefined) {
+      if (!this.#hasAsked) this.#view.watchers.add(this);
+      this.#hasAsked = true;
       subscription = new Subscription(type, this.#context, isGuarded(type, types), this.#context.times.timeoutMs);
       this.#subscriptions[index] = subscription;
       if (subscription.guarded) this.#guardedUrl = type.typeUrl;

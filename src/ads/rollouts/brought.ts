@@ -1,7 +1,22 @@
 import type { List, Root } from '../store/forest.ts';
 import { common } from '../store/names.ts';
 import { joinRollouts, NO_ROLLOUTS, type Rollout } from './rollout.ts';
+import type { Batch } from '../store/served.ts';
 import type { Viewpoint } from '../store/world.ts';
+
+export type Lists = Pick<ReadonlySet<List>, 'has' | 'keys' | 'size'>;
+
+/** By name, the rollouts under way that have brought it. */
+export type BroughtNames = ReadonlyMap<string, readonly Rollout[]>;
+
+/** What rollouts under way have brought to a batch. */
+export interface BroughtIn {
+  readonly names: BroughtNames;
+  /** Those that have brought all of it. */
+  readonly whole: readonly Rollout[];
+  /** Other worlds have the batch, too. */
+  readonly isCommon: boolean;
+}
 
 /** By qualifier. */
 type Variants = Map<string, readonly Rollout[]>;
@@ -45,21 +60,30 @@ export class Brought {
     this.#children.get(list)?.delete(child);
   }
 
-  /** By name, for those that see a root from there. */
-  in({ lists }: Root, { qualifiers }: Viewpoint, typeUrl: string): ReadonlyMap<string, readonly Rollout[]> {
+  /** What a batch from these lists has of it. */
+  in(lists: Lists, { qualifiers }: Viewpoint, typeUrl: string, batch: Batch): BroughtNames {
     this.#forgetOver();
     const found = new Map<string, readonly Rollout[]>();
     if (this.#notes === 0) return found;
     const add = (name: string, rollouts: readonly Rollout[]): void => {
       if (rollouts.length > 0) found.set(name, joinRollouts(found.get(name) ?? NO_ROLLOUTS, rollouts));
     };
-    for (const list of common(this.#members, lists))
-      for (const [name, variants] of this.#members.get(list)!.get(typeUrl) ?? [])
-        for (const qualifier of ['', ...qualifiers]) add(name, underWay(variants.get(qualifier)));
+    const { names } = batch;
+    for (const list of common(this.#members, lists)) {
+      const noted = this.#members.get(list)!.get(typeUrl);
+      if (noted === undefined) continue;
+      for (const name of common(noted, names))
+        for (const qualifier of ['', ...qualifiers]) add(name, underWay(noted.get(name)!.get(qualifier)));
+    }
     for (const list of common(this.#children, lists))
       for (const [child, rollouts] of this.#children.get(list)!)
-        for (const name of namesBelow(child, typeUrl)) add(name, underWay(rollouts));
+        for (const name of namesBelow(child, typeUrl)) if (names.has(name)) add(name, underWay(rollouts));
     return found;
+  }
+
+  /** Those that have brought all of a list to a root. */
+  along({ list }: Root, child: List): readonly Rollout[] {
+    return underWay(this.#children.get(list)?.get(child));
   }
 
   /** Another one when other objects have rollouts. */

@@ -69,14 +69,14 @@ test('nobody can make it forgotten that others have taken it', () => {
   const taker = { ...other, tenant: 'other' };
   lab.concern('cds', taker).end(taker);
   lab.pass();
-  for (let i = 0; i < 100; i++) {
+  for (let i = 0; i < 1_000; i++) {
     const concern = new Concern('cds', new Map([['b', [lab.rollout]]]));
     concern.begin(mate);
     concern.end(mate);
     lab.pass();
   }
   expect(own.opinionsOn('a').takers).toEqual([taker]);
-  expect([...lab.rollout.present()]).toHaveLength(65);
+  expect([...lab.rollout.present()].length).toBeLessThanOrEqual(129);
 });
 
 test('however many clients come and go, few of them are remembered', () => {

@@ -123,9 +123,10 @@ export class Rollout {
   #remember(concern: Concern): void {
     this.#reached.set(concern, concern.reached.tenant);
     if (this.#reached.size <= MOST_REMEMBERED) return;
-    const byTenant = Map.groupBy(this.#reached.keys(), (each) => this.#reached.get(each)!);
-    const [oldest] = [...byTenant.values()].reduce((a, b) => (b.length > a.length ? b : a));
-    if (oldest !== undefined) this.#reached.delete(oldest);
+    const byTenant = [...Map.groupBy(this.#reached.keys(), (each) => this.#reached.get(each)!).values()];
+    // Many at once, so that each costs little.
+    while (this.#reached.size > MOST_REMEMBERED / 2)
+      this.#reached.delete(byTenant.reduce((a, b) => (b.length > a.length ? b : a)).shift()!);
   }
 
   /** From now on, it is about another generation. Clients that acknowledged earlier changes no longer count. */
@@ -152,8 +153,8 @@ export class Rollout {
   }
 }
 
-/** Of many tenants: several of these see the same. */
-const MOST_REMEMBERED = 64;
+/** Of many tenants: several of these see the same. At least half of it is kept. */
+const MOST_REMEMBERED = 128;
 
 /**
  * What some changes mean for clients that have asked for the same: shared by all of them. Each is waited for until it has
@@ -310,6 +311,14 @@ export class Concern {
     const parts = [a.once(recipient), b.once(recipient)] as const;
     replace([this], parts, recipient);
     return parts;
+  }
+
+  /** All of several, for clients that they are still to wait for: one object, in whatever order they are named. */
+  static together(concerns: readonly Concern[]): Concern {
+    const [first, second] = concerns as readonly [Concern, Concern?];
+    if (second === undefined) return first;
+    const sorted = concerns.toSorted((a, b) => a.id - b.id);
+    return first.#registry.joined.of(sorted, () => joinedFrom(sorted));
   }
 
   /** One in place of several. Shared by clients in the same place. */

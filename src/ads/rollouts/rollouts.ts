@@ -1,4 +1,5 @@
 import { Alike } from '../store/alike.ts';
+import type { Names } from '../store/served.ts';
 import type { Recipient } from './recipient.ts';
 import { type About, type Concern, Rollout } from './rollout.ts';
 
@@ -77,19 +78,18 @@ export class Rollouts {
     this.epoch = {};
   }
 
-  /** The open rollouts of these objects, each with its key in `origins`. */
-  *among<T>(origins: ReadonlyMap<string, T>): Generator<[Rollout, T]> {
-    if (origins.size <= this.#open.size) {
-      for (const [key, value] of origins) {
-        const rollout = this.#open.get(key);
-        if (rollout !== undefined) yield [rollout, value];
-      }
-      return;
+  /** The open rollouts of the objects with these keys. Costs as much as the fewer of the two. */
+  among(keys: Names): readonly Rollout[] {
+    const found: Rollout[] = [];
+    if (keys.size > this.#open.size) {
+      for (const [key, rollout] of this.#open) if (keys.has(key)) found.push(rollout);
+      return found;
     }
-    for (const [key, rollout] of this.#open) {
-      const value = origins.get(key);
-      if (value !== undefined) yield [rollout, value];
+    for (const key of keys.keys()) {
+      const rollout = this.#open.get(key);
+      if (rollout !== undefined) found.push(rollout);
     }
+    return found;
   }
 
   emptied(concern: Concern): void {

@@ -1,5 +1,5 @@
 import type { ObjectRef } from '../../api/object.ts';
-import { type LeafPart, leavesOf, type Part } from './resource.ts';
+import type { LeafPart, NodePart, Part } from './resource.ts';
 
 /** Of the object, whatever its generation. */
 export function originKey({ group, kind, source, namespace, name }: Omit<ObjectRef, 'uid' | 'generation'>): string {
@@ -9,8 +9,29 @@ export function originKey({ group, kind, source, namespace, name }: Omit<ObjectR
 /** Keys of the objects that a part was made from. */
 export function originsOf(part: Part): ReadonlySet<string> {
   const keys = new Set<string>();
-  for (const { origins } of leavesOf(part)) for (const origin of origins) keys.add(originKey(origin));
+  eachOrigins(part, (some) => some.forEach((key) => keys.add(key)));
   return keys;
+}
+
+/** Of nodes right above leaves. */
+const KEYS = new WeakMap<NodePart, ReadonlySet<string>>();
+
+/** The same in sets that may overlap. Thousands of tables have most of their nodes in common, and so these sets. */
+export function eachOrigins(part: Part, visit: (keys: ReadonlySet<string>) => void): void {
+  if ('bytes' in part) {
+    if (part.origins.length > 0) visit(new Set(part.origins.map(originKey)));
+    return;
+  }
+  if (part.children.some((child) => 'children' in child)) {
+    for (const child of part.children) eachOrigins(child, visit);
+    return;
+  }
+  let keys = KEYS.get(part);
+  if (keys === undefined) {
+    const origins = (part.children as readonly LeafPart[]).flatMap((leaf) => leaf.origins);
+    KEYS.set(part, (keys = new Set(origins.map(originKey))));
+  }
+  visit(keys);
 }
 
 /**

@@ -50,24 +50,34 @@ export class Batch {
     this.items = items;
   }
 
+  get names(): Names {
+    return this.#index();
+  }
+
   get(name: string): Served | undefined {
+    return this.#index().get(name);
+  }
+
+  #index(): ReadonlyMap<string, Served> {
     if (this.#byName === undefined) {
       this.#byName = new Map<string, Served>();
       for (const item of this.items) this.#byName.set(item.name, item);
     }
-    return this.#byName.get(name);
+    return this.#byName;
   }
 
-  /** By the key of the object's rollout, the names of what was made from it. */
+  /** By the key of an object, the names of what was made from it; of tables, see {@link eachOrigins}. */
   get origins(): ReadonlyMap<string, readonly string[]> {
     if (this.#origins !== undefined) return this.#origins;
     const origins = new Map<string, string[]>();
-    for (const { name, resource } of this.items)
+    for (const { name, resource } of this.items) {
+      if ('children' in resource.body) continue;
       for (const key of originsOf(resource.body)) {
         const names = origins.get(key);
         if (names === undefined) origins.set(key, [name]);
         else names.push(name);
       }
+    }
     return (this.#origins = origins);
   }
 

@@ -12,8 +12,10 @@ export const MAX_SELECTED = 2_000_000;
 
 /** Scopes whose streams return at the same time, times two types. Clients could bring new sets of names. */
 const MAX_INDEXES = 128;
-/** An index of fewer resources is made anew each time. */
+/** An index of fewer resources is made anew each time, unless many roots have them. */
 const MANY = 64;
+/** As many as roots with different branches, or versions of them that streams still look at. */
+const MAX_TRUNKS = 1_024;
 
 /** For a subscription by name: the resources that a root has, and the names that it does not have. */
 export interface RootSelection {
@@ -30,8 +32,24 @@ interface RootBatches {
   readonly all: Map<string, readonly Batch[]>;
 }
 
-/** Everything of one type in some lists. */
-interface Branch {
+/** What roots have in common. */
+interface Trunk {
+  readonly batches: readonly Batch[];
+  /** Each name is in one of them. */
+  readonly isDisjoint: boolean;
+}
+
+/** Of everything below a root. */
+interface Parts {
+  readonly own: Batch;
+  readonly trunk: readonly Batch[];
+}
+
+/** Everything of one type in a list and below. */
+export interface Branch {
+  readonly top: List;
+  /** Many roots have it: it is not the list of a root. */
+  readonly isCommon: boolean;
   /** Number of the publication that it is based on. */
   readonly madeIn: number;
   readonly lists: ReadonlySet<List>;
@@ -47,6 +65,7 @@ interface Branch {
  * until {@link clear}.
  */
 export class SharedBatches {
+  readonly #branchOf = new WeakMap<Batch, Branch>();
   readonly #roots = new Map<Root, Map<string, RootBatches>>();
   /** The resources in sets of names, by the batches that they were selected from. */
   #selections = new WeakMap<readonly Batch[], Map<NameSet, RootSelection>>();
@@ -56,7 +75,10 @@ export class SharedBatches {
   #publication = 0;
   readonly #maxSelected: number;
   /** For the roots' own lists, and for the lists directly below roots. */
-  #branches: readonly [Branches, Branches] = [new Branches(), new Branches()];
+  #branches = newBranches();
+  /** Common branches of several roots, in the same order. */
+  readonly #trunks = new Alike<Trunk>(MAX_TRUNKS);
+  readonly #parts = new WeakMap<readonly Batch[], Parts>();
 
   constructor(maxSelected = MAX_SELECTED) {
     this.#maxSelected = maxSelected;
@@ -73,6 +95,15 @@ export class SharedBatches {
 
   select(root: Root, typeUrl: string, names: NameSet, qualifiers: readonly string[]): RootSelection {
     const all = this.all(root, typeUrl, qualifiers);
+    const parts = this.#parts.get(all);
+    if (parts === undefined) return this.#select(all, names);
+    const { batches, others } = this.#select(parts.trunk, names);
+    const own = this.#restricted(parts.own, names);
+    if (own === undefined) return { batches, others };
+    return { batches: [own, ...batches], others: others.filter((name) => own.get(name) === undefined) };
+  }
+
+  #select(all: readonly Batch[], names: NameSet): RootSelection {
     let selections = this.#selections.get(all);
     let selection = selections?.get(names);
     if (selection !== undefined) return selection;
@@ -82,16 +113,23 @@ export class SharedBatches {
       selections = undefined;
     }
     if (selections === undefined) this.#selections.set(all, (selections = new Map<NameSet, RootSelection>()));
-    const batches = all.flatMap((batch) => restricted(batch, names) ?? []);
+    const batches = all.flatMap((batch) => this.#restricted(batch, names) ?? []);
     selection = { batches, others: namesBeside(batches, names) };
     selections.set(names, selection);
     return selection;
   }
 
+  /** Where all of a batch is from: the list of a root, or one directly below it. Undefined: from several, or elsewhere. */
+  branchOf(batch: Batch): Branch | undefined {
+    return this.#branchOf.get(batch);
+  }
+
   /** Of what there is for a client that returns: one of the batches that others have, too, and one of the rest. */
   indexesOf(batches: readonly Batch[]): readonly ServedIndex[] {
-    const [large, small] = [true, false].map((is) => batches.filter(({ items }) => items.length >= MANY === is));
-    return [this.#indexes.of(large!, () => new ServedIndex(large!)), new ServedIndex(small!)];
+    const isShared = (batch: Batch): boolean =>
+      this.#branchOf.get(batch)?.isCommon === true || batch.items.length >= MANY;
+    const [shared, own] = [true, false].map((is) => batches.filter((batch) => isShared(batch) === is));
+    return [this.#indexes.of(shared!, () => new ServedIndex(shared!)), new ServedIndex(own!)];
   }
 
   changed(root: Root, types: Iterable<string>): void {
@@ -111,7 +149,7 @@ export class SharedBatches {
   /** Selections keep name sets alive, and full lists cost memory: both are dropped when nobody connects any more. */
   clear(): void {
     this.#roots.clear();
-    this.#branches = [new Branches(), new Branches()];
+    this.#branches = newBranches();
     this.#forgetSelections();
   }
 
@@ -132,17 +170,30 @@ export class SharedBatches {
   }
 
   #make(root: Root, typeUrl: string, qualifiers: readonly string[]): readonly Batch[] {
-    const batches = this.#branchesOf(root, typeUrl)
-      .map((branch) => batchOf(branch, typeUrl, qualifiers))
-      .filter((batch) => batch.items.length > 0);
-    // A name in several branches is sent once.
-    const items = new Map<string, Served>();
-    let count = 0;
-    for (const batch of batches) {
-      count += batch.items.length;
-      for (const item of batch.items) if (!items.has(item.name)) items.set(item.name, item);
-    }
-    return items.size === count ? batches : [new Batch([...items.values()])];
+    const [own, ...others] = this.#branchesOf(root, typeUrl).map((branch) => {
+      const batch = batchOf(branch, typeUrl, qualifiers);
+      this.#branchOf.set(batch, branch);
+      return batch;
+    }) as [Batch, ...Batch[]];
+    const common = others.filter(({ items }) => items.length > 0);
+    const trunk = this.#trunks.of(common, () => ({ batches: common, isDisjoint: areDisjoint(common) }));
+    const isOwn = ({ name }: Served): boolean => common.every((batch) => batch.get(name) === undefined);
+    if (!trunk.isDisjoint || !own.items.every(isOwn)) return [joined([own, ...common])];
+    if (common.length === 0 || own.items.length === 0) return own.items.length === 0 ? trunk.batches : [own];
+    const batches = [own, ...common];
+    this.#parts.set(batches, { own, trunk: trunk.batches });
+    return batches;
+  }
+
+  /** The part of a batch that is in a set of names; the batch itself if all of it is. */
+  #restricted(batch: Batch, names: NameSet): Batch | undefined {
+    const items = batch.items.filter((item) => names.has(item.name));
+    if (items.length === batch.items.length) return batch;
+    if (items.length === 0) return undefined;
+    const part = new Batch(items);
+    const branch = this.#branchOf.get(batch);
+    if (branch !== undefined) this.#branchOf.set(part, branch);
+    return part;
   }
 
   #branchesOf({ list }: Root, typeUrl: string): readonly Branch[] {
@@ -163,9 +214,14 @@ function isSingleWithout({ list, lists }: Root, typeUrl: string): boolean {
 
 /** Branches by the list that they start with. */
 class Branches {
+  readonly #areCommon: boolean;
   #branches = new Map<List, Map<string, Branch>>();
   #former = this.#branches;
   #outdated = false;
+
+  constructor(areCommon: boolean) {
+    this.#areCommon = areCommon;
+  }
 
   of(list: List, typeUrl: string, publication: number, lists: () => ReadonlySet<List>): Branch {
     if (this.#outdated) {
@@ -177,10 +233,16 @@ class Branches {
     let branch = byType.get(typeUrl);
     if (branch === undefined) {
       const former = this.#former.get(list)?.get(typeUrl);
-      branch = former !== undefined && isCurrent(former) ? former : made(typeUrl, publication, lists(), former);
+      branch = former !== undefined && isCurrent(former) ? former : this.#made(list, typeUrl, publication, lists());
       byType.set(typeUrl, branch);
     }
     return branch;
+  }
+
+  #made(top: List, typeUrl: string, madeIn: number, lists: ReadonlySet<List>): Branch {
+    const qualifiers = qualifiersIn(lists, typeUrl);
+    const former = this.#former.get(top)?.get(typeUrl)?.batches ?? new Map<string, Batch>();
+    return { top, isCommon: this.#areCommon, madeIn, lists, qualifiers, batches: new Map(), former };
   }
 
   published(): void {
@@ -194,9 +256,8 @@ function isCurrent({ lists, madeIn }: Branch): boolean {
   return true;
 }
 
-function made(typeUrl: string, madeIn: number, lists: ReadonlySet<List>, former: Branch | undefined): Branch {
-  const qualifiers = qualifiersIn(lists, typeUrl);
-  return { madeIn, lists, qualifiers, batches: new Map(), former: former?.batches ?? new Map<string, Batch>() };
+function newBranches(): readonly [own: Branches, common: Branches] {
+  return [new Branches(false), new Branches(true)];
 }
 
 function batchOf(branch: Branch, typeUrl: string, qualifiers: readonly string[]): Batch {
@@ -236,11 +297,21 @@ function qualifiersIn(lists: ReadonlySet<List>, typeUrl: string): ReadonlySet<st
   return found;
 }
 
-/** The part of a batch that is in a set of names; the batch itself if all of it is. */
-function restricted(batch: Batch, names: NameSet): Batch | undefined {
-  const items = batch.items.filter((item) => names.has(item.name));
-  if (items.length === batch.items.length) return batch;
-  return items.length === 0 ? undefined : new Batch(items);
+function areDisjoint(batches: readonly Batch[]): boolean {
+  const names = new Set<string>();
+  let count = 0;
+  for (const { items } of batches) {
+    count += items.length;
+    for (const { name } of items) names.add(name);
+  }
+  return names.size === count;
+}
+
+/** A name in several of them is sent once. */
+function joined(batches: readonly Batch[]): Batch {
+  const items = new Map<string, Served>();
+  for (const batch of batches) for (const item of batch.items) if (!items.has(item.name)) items.set(item.name, item);
+  return new Batch([...items.values()]);
 }
 
 function namesBeside(batches: readonly Batch[], names: NameSet): readonly string[] {

@@ -1,4 +1,4 @@
-import { Brought } from '../rollouts/brought.ts';
+import { Brought, type BroughtIn, type BroughtNames, type Lists } from '../rollouts/brought.ts';
 import type { ContentHasher } from './content-hash.ts';
 import type { Differences } from './differences.ts';
 import { FormerRoot, FormerWorld } from './former-world.ts';
@@ -7,7 +7,7 @@ import { Move } from './move.ts';
 import type { ListChange, MemberChange, Publication, World } from './publication.ts';
 import type { EncodedResource } from './resource.ts';
 import { Concern, joinRollouts, NO_ROLLOUTS, type Rollout } from '../rollouts/rollout.ts';
-import { Served } from './served.ts';
+import { type Batch, Served } from './served.ts';
 import { SharedBatches } from './shared-batches.ts';
 import { SharedWork } from './shared-work.ts';
 import { isOfOneRoot, RootUpdate, Update } from './update.ts';
@@ -136,16 +136,22 @@ export class Store {
     return this.work.updates.of([sight, ...news], () => new Update(sight, news));
   }
 
-  /** What rollouts under way have brought to a world, by name: one object for worlds that it is the same for. */
-  broughtTo({ roots, viewpoint }: WorldView, type: ResourceType): ReadonlyMap<string, readonly Rollout[]> {
+  /** What rollouts under way have brought to a batch: the same objects for all worlds that have it. */
+  broughtIn(batch: Batch, { roots, viewpoint }: WorldView, { typeUrl }: ResourceType): BroughtIn {
+    const branch = this.shared.branchOf(batch);
     const { epoch } = this.#brought;
-    let found = NOTHING_BROUGHT;
-    for (const root of roots) {
-      const from = [type, root, viewpoint, epoch];
-      const own = this.work.brought.of(from, () => this.#brought.in(root, viewpoint, type.typeUrl));
-      if (own.size > 0) found = found.size === 0 ? own : both(found, own);
+    const within = (lists: Lists): BroughtNames => this.#brought.in(lists, viewpoint, typeUrl, batch);
+    if (branch === undefined) {
+      const work = (): BroughtNames => roots.map(({ lists }) => within(lists)).reduce(both, NOTHING_BROUGHT);
+      const names = this.work.brought.of([batch, viewpoint, epoch, ...roots], work);
+      return { names, whole: NO_ROLLOUTS, isCommon: false };
     }
-    return found;
+    const { top, lists, isCommon } = branch;
+    return {
+      names: this.work.brought.of([batch, epoch], () => within(lists)),
+      whole: roots.reduce((found, root) => joinRollouts(found, this.#brought.along(root, top)), NO_ROLLOUTS),
+      isCommon,
+    };
   }
 
   /** A resource that is in no list: made for one answer. */
@@ -366,9 +372,10 @@ function lookAt(changes: Changes): Concern | undefined {
   return found.size === 0 ? undefined : Concern.look([...new Set([...found].flat())]);
 }
 
-const NOTHING_BROUGHT: ReadonlyMap<string, readonly Rollout[]> = new Map();
+const NOTHING_BROUGHT: BroughtNames = new Map();
 
-function both(a: typeof NOTHING_BROUGHT, b: typeof NOTHING_BROUGHT): typeof NOTHING_BROUGHT {
+function both(a: BroughtNames, b: BroughtNames): BroughtNames {
+  if (a.size === 0 || b.size === 0) return a.size === 0 ? b : a;
   const found = new Map(a);
   for (const [name, rollouts] of b) found.set(name, joinRollouts(found.get(name) ?? NO_ROLLOUTS, rollouts));
   return found;

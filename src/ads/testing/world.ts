@@ -104,7 +104,7 @@ export class TestServer {
       address: '',
       recipient: { stream: `stream-${++this.streams}`, nodeId: '', build: '', tenant: this.tenant },
       rollouts: this.rollouts,
-      broughtTo: (view, type) => this.store.broughtTo(view, type),
+      broughtIn: (batch, view, type) => this.store.broughtIn(batch, view, type),
       canaries: this.canaries,
       refused: this.refused,
       once: (encoded) => this.store.once(encoded),

@@ -256,7 +256,7 @@ export class AdsStreams {
       move: (before, after, news) => store.move(before, after, news),
       update: (sight, news) => store.update(sight, news),
       rollouts: this.#rollouts,
-      broughtTo: (view, type) => store.broughtTo(view, type),
+      broughtIn: (batch, view, type) => store.broughtIn(batch, view, type),
       canaries: this.#canaries,
       refused: this.#refused,
       shared: () => store.work,

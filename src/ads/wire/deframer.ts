@@ -15,7 +15,7 @@ export class UnreadableStream extends Error {
 /** Precedes each message of a gRPC stream: a flag, and the length. */
 export const PREFIX = 5;
 /** What has arrived of a message takes at most this many times its bytes: one HTTP/2 frame, as much as a window. */
-const GROWTH = 4;
+const GROWTH = 2;
 
 /**
  * Cuts the bytes of a stream into messages: a flag, four bytes of length, the message. A message that comes in one

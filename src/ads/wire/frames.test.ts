@@ -154,13 +154,19 @@ test('frames that are kept for others are bounded, however many different things
 });
 
 test('batches that are laid out are bounded', () => {
-  const batches = Array.from({ length: 20 }, (_, i) => new Batch([served(`n${i}`, leaf(10_000, i))]));
-  const slicesWith = (frames: Frames): Uint8Array[][] => {
+  const tables = [Array.from({ length: 20 }, () => leaf(1000, 0)), [leaf(20_000, 0)]];
+  const [own, common] = tables.map((parts) =>
+    Array.from({ length: 20 }, (_, i) => new Batch([served(`n${i}`, join(leaf(10, i), ...parts))])),
+  );
+  const slicesWith = (frames: Frames, batches = own!): Uint8Array[][] => {
     const first = frames.of(content([large, small], true), 0);
     for (const batch of batches) frames.of(content([batch], true), 0);
     return [first, frames.of(content([large, small], true), first.nonce)].map(({ slices }) => [...slices]);
   };
   const shared = ([one, two]: Uint8Array[][]): number => one!.filter((slice) => two!.includes(slice)).length;
   expect(shared(slicesWith(new Frames()))).toBeGreaterThan(2);
-  expect(shared(slicesWith(new Frames({ ...FRAME_LIMITS, layouts: 300_000 })))).toBe(0);
+  const layouts = 300_000;
+  expect(shared(slicesWith(new Frames({ ...FRAME_LIMITS, layouts })))).toBe(0);
+  // What they only refer to takes no room.
+  expect(shared(slicesWith(new Frames({ ...FRAME_LIMITS, layouts }), common))).toBeGreaterThan(2);
 });

@@ -28,23 +28,34 @@ export interface FrameContent {
 export const FRAME_LIMITS = {
   /** For frames, besides what they share: publications clear them, streams that ask for different things fill them. */
   frames: 64 * 1024 * 1024,
-  /** For batches laid out for the wire. The resources of one type for a mesh of 10,000 services take about 10 MB. */
+  /**
+   * For batches laid out for the wire, and once for what they have in common. The resources of one type for a mesh of
+   * 10,000 services take about 10 MB.
+   */
   layouts: 192 * 1024 * 1024,
 };
 /** What a frame takes besides its bytes. */
 const FRAME_OVERHEAD = 1024;
+
+/** What a slice takes in a layout, wherever its bytes are. */
+const REFERENCE_BYTES = 8;
 
 /** Parts of at least this length are not copied into frames: frames refer to them. */
 const SHARED_BYTES = 4096;
 
 /** The bytes of parts worth sharing, most of which tables have in common. */
 class SharedParts {
+  /** How many bytes were copied for them. */
+  copied = 0;
   readonly #bytes = new WeakMap<NodePart, Uint8Array>();
 
   of(part: Part): Uint8Array {
     if ('bytes' in part) return part.bytes;
     let bytes = this.#bytes.get(part);
-    if (bytes === undefined) this.#bytes.set(part, (bytes = bytesOf(part)));
+    if (bytes === undefined) {
+      this.#bytes.set(part, (bytes = bytesOf(part)));
+      this.copied += bytes.length;
+    }
     return bytes;
   }
 }
@@ -75,7 +86,7 @@ export class Frames {
   #layouts: readonly [Layouts, Layouts] = [new WeakMap(), new WeakMap()];
   #parts = new SharedParts();
   readonly #limits: typeof FRAME_LIMITS;
-  /** How much of the limits is used. */
+  /** How much of the limits is used; of the latter, besides {@link SharedParts.copied}. */
   #kept = 0;
   #laidOut = 0;
 
@@ -156,14 +167,15 @@ export class Frames {
     if (known !== undefined) return known;
     const size = batchSize(batch, delta);
     if (size < SHARED_BYTES) return { size };
-    if (this.#laidOut + size > this.#limits.layouts) this.clear();
-    this.#laidOut += size;
+    if (this.#laidOut + this.#parts.copied > this.#limits.layouts) this.clear();
     const layout = this.#layOut(batch, delta, size);
+    // Thousands of tables may have nearly everything in common.
+    this.#laidOut += size - sharedSize(batch) + REFERENCE_BYTES * layout.slices.length;
     this.#layouts[delta ? 1 : 0].set(batch, layout);
     return layout;
   }
 
-  #layOut(batch: Batch, delta: boolean, size: number): Layout {
+  #layOut(batch: Batch, delta: boolean, size: number): Required<Layout> {
     const writer = new SliceWriter(size - sharedSize(batch));
     for (const item of batch.items) writeResource(writer, this.#parts, item, delta);
     return { size, slices: writer.finish() };

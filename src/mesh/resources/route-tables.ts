@@ -1,3 +1,4 @@
+import { Alike } from '../../ads/store/alike.ts';
 import type { LeafPart, Part } from '../../ads/store/resource.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { httpProxyPort } from '../../model/listener.ts';
@@ -116,6 +117,31 @@ interface ScopeTable {
   readonly catchAll: LeafPart;
 }
 
+/** How many pieces are in a run, on average: these are mostly shorter than a slice. */
+const PIECES_PER_RUN = 4;
+
+/**
+ * Most scopes have the same pieces one after the other: a run of them is one node there, which is laid out for the wire
+ * once. Where a run ends depends on the bytes of its last piece alone, so that other runs stay the same when pieces come
+ * and go, and content that is equal has equal runs.
+ */
+class Runs {
+  readonly #known = new Alike<Part>();
+
+  of(pieces: readonly Part[]): readonly Part[] {
+    const runs: Part[] = [];
+    let from = 0;
+    pieces.forEach(({ hash }, i) => {
+      const ends = i === pieces.length - 1 || hash.charCodeAt(0) % PIECES_PER_RUN === 0;
+      if (!ends) return;
+      const run = pieces.slice(from, i + 1);
+      runs.push(run.length === 1 ? run[0]! : this.#known.of(run, () => node(run)));
+      from = i + 1;
+    });
+    return runs;
+  }
+}
+
 /** Which tables each scope has, under which names, and from which views. */
 function declareTables(
   graph: Graph,
@@ -149,13 +175,14 @@ function declareTables(
       if (hasHttpProxy(scope, read, deps)) emitTable(proxyTable, proxyTable, []);
     },
   );
+  const runs = new Runs();
   // When one virtual host changes, this runs once per scope: it creates no key or part that already exists.
   return graph.derive(
     'routeTables',
     tables,
     (key, { list, name, header, pieces, catchAll }, read, emit: Emit<Member>) => {
       const shared = pieces.flatMap((piece) => read.get(routeNamespaces, piece)?.part ?? []);
-      const table = node([header, ...shared, catchAll]);
+      const table = node([header, ...runs.of(shared), catchAll]);
       emit(key, { list, qualifier: '', resource: resource(typeUrl(types.route), name, table) });
     },
     sameMember,
