@@ -76,7 +76,7 @@ async function loadSource(source: SourceConfig, rootNamespace: string, signal: A
   if (opened.kind === 'directory') return load(opened.paths);
   try {
     const objects = await readOnce(opened.client, kindsRead, rootNamespace, signal);
-    return { objects, reports: [], ignored: 0, locate: () => undefined };
+    return { objects, others: [], reports: [], ignored: 0, locate: () => undefined };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const message = `the cluster cannot be read: ${error.message}; check --kubeconfig and --context, and that you may list what policies depend on, or use --directory`;

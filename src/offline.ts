@@ -8,7 +8,10 @@ import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import { systemClock } from './clock.ts';
 import { remarksOnAmbient } from './check/ambient.ts';
+import { remarksOnFiles } from './check/files.ts';
+import type { FileRemark } from './check/remark.ts';
 import { routersOf } from './check/routers.ts';
+import { asRunning, workloadsOf } from './check/workloads.ts';
 import { entriesOfSecret } from './credentials/entries.ts';
 import type { CredentialKey } from './model/credential.ts';
 import { CredentialStore } from './credentials/credential-store.ts';
@@ -120,18 +123,23 @@ export function checkLoaded(
   request: Omit<CheckRequest, 'paths'>,
   protos = createProtos(),
 ): CheckResult {
+  const { clusterId, rootNamespace } = request.mesh;
+  const workloads = workloadsOf(files, clusterId);
+  const running = asRunning(files, workloads);
   const routers = ({ inputs }: Mesh): Write[] =>
-    routersOf(files, request.mesh.clusterId).map((router) => inputs.proxies.write(router.stream, router));
+    routersOf(running, clusterId).map((router) => inputs.proxies.write(router.stream, router));
   const isComplete = request.complete || hasCertificates(files);
-  const { loaded, mesh, leftOut } = buildOnce(files, request.mesh, routers, { protos, isComplete });
-  const usable = [...loaded.objects.values()].reduce((sum, found) => sum + found.length, 0);
-  const objects = usable + unusable(loaded).size;
+  const { mesh, leftOut } = buildOnce(running, request.mesh, routers, { protos, isComplete });
+  const usable = [...files.objects.values()].reduce((sum, found) => sum + found.length, 0);
+  const templates = workloads.filter(({ ref }) => ref.kind !== 'Pod').length;
+  const objects = usable + templates + unusable(files).size;
   const remarks = [
     ...leftOut.flatMap((object) => remarkOnNamespace(object, request.mesh)),
-    ...remarksOnAmbient(loaded, request.mesh.clusterId),
+    ...remarksOnAmbient(files, clusterId),
+    ...remarksOnFiles(files, workloads, { source: clusterId, rootNamespace, complete: request.complete }),
   ];
-  const findings = findingsOf(loaded, mesh, request.complete, remarks);
-  return { findings, objects, ignored: loaded.ignored };
+  const findings = findingsOf(files, mesh, request.complete, remarks);
+  return { findings, objects, ignored: files.ignored - templates };
 }
 
 /** Whoever keeps Secrets with certificates in files keeps all of them there. */
@@ -208,7 +216,7 @@ export function findingsOf(
   loaded: Pick<LoadedDirectory, 'reports' | 'locate'>,
   mesh: Mesh,
   complete: boolean,
-  more: readonly Problem[] = [],
+  more: readonly FileRemark[] = [],
 ): Finding[] {
   // A policy with errors is in force, and is read twice.
   const said = new Set(loaded.reports.map(({ object, field }) => placeOf(object, field)));
@@ -230,8 +238,9 @@ function placeOf(object: FileReport['object'], field: string): string {
 }
 
 /** What the files refer to may exist elsewhere; what has no effect does no harm. */
-function severityOf({ reason }: Problem, complete: boolean): Finding['severity'] {
+function severityOf({ reason }: FileRemark, complete: boolean): Finding['severity'] {
   if (reason === 'UnsupportedField' || reason === 'Ineffective' || reason === 'TooBroad') return 'warning';
+  if (reason === 'Deprecated') return 'warning';
   return reason === 'RefNotFound' && !complete ? 'warning' : 'error';
 }
 

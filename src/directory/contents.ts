@@ -20,6 +20,8 @@ export interface PlacedDocument extends ParsedDocument {
 export interface Reading {
   readonly validate: Validate;
   readonly lines: Lines;
+  /** Objects of kinds that Fairlead does not know stay in the documents. */
+  readonly keepsOthers?: true;
 }
 
 /** What one file contributes. */
@@ -45,7 +47,7 @@ export function nextContent(
   previous: FileContent | undefined,
   file: string,
   text: string,
-  { validate, lines }: Reading,
+  { validate, lines, keepsOthers }: Reading,
 ): FileContent {
   const before = new Map(previous?.objects.map((object) => [object.key, object]));
   if (text.trim() === '' && before.size > 0) {
@@ -54,7 +56,7 @@ export function nextContent(
   }
   const known = new Map(previous?.documents.map((document) => [document.text, document]));
   const documents = splitDocuments(text).map((part): PlacedDocument => {
-    const parsed = known.get(part.text) ?? parseObjects(part.text, validate);
+    const parsed = known.get(part.text) ?? parseObjects(part.text, validate, keepsOthers);
     return { ...parsed, file, line: part.line };
   });
   const objects: PlacedObject[] = [];

@@ -20,6 +20,8 @@ import { withIdentity } from './revisions.ts';
 export interface LoadedDirectory {
   /** Objects of every kind, in file order. */
   readonly objects: ReadonlyMap<SourceKindName, readonly KubernetesObject[]>;
+  /** Those of kinds that Fairlead does not know, as they are written. */
+  readonly others: readonly KubernetesObject[];
   readonly reports: readonly FileReport[];
   /** Number of objects of kinds that Fairlead does not know. */
   readonly ignored: number;
@@ -56,20 +58,29 @@ export function loadTexts(files: Iterable<FileText>, validate: Validate): Loaded
   const lines = new Lines({ kept: KEPT_PARSED });
   const contents: FileContent[] = [];
   for (const file of files)
-    if ('text' in file) contents.push(nextContent(undefined, file.path, file.text, { validate, lines }));
+    if ('text' in file) contents.push(nextContent(undefined, file.path, file.text, { validate, lines, keepsOthers: true }));
     else contents.push(unreadableContent(undefined, file.path, file.reason));
   const { objects, reports } = mergeContents(contents, lines);
   const byKind = new Map<SourceKindName, KubernetesObject[]>(sourceKinds.map(({ name }) => [name, []]));
   for (const placed of objects.values()) byKind.get(placed.kind.name)!.push(withIdentity(placed, 0, 1));
+  const others = new Map(
+    contents.flatMap(({ documents }) =>
+      documents.flatMap((document) => document.others.map((other) => [other.key, { ...other, document }] as const)),
+    ),
+  );
+  const places = new Map<string, Place>([...others, ...objects]);
   return {
     objects: byKind,
+    others: [...others.values()].map(({ object }) => object),
     reports,
     ignored: contents.reduce((sum, { ignored }) => sum + ignored, 0),
-    locate: locateIn(() => objects, lines),
+    locate: locateIn(() => places, lines),
   };
 }
 
-export function locateIn(objects: () => ReadonlyMap<string, PlacedObject>, lines: Lines): Locate {
+type Place = Pick<PlacedObject, 'document' | 'path'>;
+
+export function locateIn(objects: () => ReadonlyMap<string, Place>, lines: Lines): Locate {
   return (object, field) => {
     const placed = objects().get(keyOf(object));
     if (placed === undefined) return undefined;

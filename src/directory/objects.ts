@@ -1,4 +1,4 @@
-import { isObject, type Json, withoutNulls } from '../api/json.ts';
+import { isObject, type Json, textOf, withoutNulls } from '../api/json.ts';
 import { type Kind, sourceKindOf } from '../api/kinds.ts';
 import type { KubernetesObject, ObjectRef } from '../api/object.ts';
 import { remarkOn } from '../api/unread-kinds.ts';
@@ -46,20 +46,30 @@ export interface ParsedDocument {
   readonly findings: readonly Finding[];
   /** Number of objects of kinds that Fairlead does not know. */
   readonly ignored: number;
+  /** These objects as they are written, for who asks to keep them. */
+  readonly others: readonly OtherObject[];
 }
 
-export function parseObjects(text: string, validate: Validate): ParsedDocument {
+/** An object of a kind that has no schema here. Without a namespace, it counts as in `default`. */
+export interface OtherObject {
+  readonly key: string;
+  /** Steps from the top of the document to the object. */
+  readonly path: FieldPath;
+  readonly object: KubernetesObject;
+}
+
+export function parseObjects(text: string, validate: Validate, keepsOthers = false): ParsedDocument {
   const content = readDocument(text);
   if ('broken' in content) {
     const { line, path, message } = content.broken;
-    return { text, objects: [], findings: [{ severity: 'error', path, line, message }], ignored: 0 };
+    return { text, objects: [], findings: [{ severity: 'error', path, line, message }], ignored: 0, others: [] };
   }
-  return { text, ...readValue(content.value, validate) };
+  return { text, ...readValue(content.value, validate, keepsOthers) };
 }
 
 /** The same for a document that is already parsed. */
-export function readValue(value: unknown, validate: Validate): Omit<ParsedDocument, 'text'> {
-  const reading = new Reading(validate);
+export function readValue(value: unknown, validate: Validate, keepsOthers = false): Omit<ParsedDocument, 'text'> {
+  const reading = new Reading(validate, keepsOthers);
   reading.read(value, []);
   return reading;
 }
@@ -74,11 +84,14 @@ function isRead(configMap: string, data: unknown): boolean {
 class Reading {
   readonly objects: DocumentObject[] = [];
   readonly findings: Finding[] = [];
+  readonly others: OtherObject[] = [];
   ignored = 0;
   readonly #validate: Validate;
+  readonly #keepsOthers: boolean;
 
-  constructor(validate: Validate) {
+  constructor(validate: Validate, keepsOthers: boolean) {
     this.#validate = validate;
+    this.#keepsOthers = keepsOthers;
   }
 
   read(value: unknown, path: FieldPath, listOf?: { apiVersion: string; kind: string }): void {
@@ -155,6 +168,7 @@ class Reading {
       return this.#refuse([...path, 'metadata', 'name'], 'is missing');
     if (remark?.severity === 'error') return this.#refuse([...path, remark.field], remark.message);
     this.ignored++;
+    if (this.#keepsOthers && hasName(value)) this.others.push(otherObject(apiVersion, kind, value, path));
     if (remark === undefined) return;
     const { severity, field, message } = remark;
     this.findings.push({ severity, path: [...path, field], message, unread: `${apiVersion} ${kind}` });
@@ -180,6 +194,14 @@ function isKubeconfig({ apiVersion, kind, metadata, clusters }: Json): boolean {
 
 function hasName({ metadata }: Json): boolean {
   return isObject(metadata) && typeof metadata['name'] === 'string' && metadata['name'] !== '';
+}
+
+function otherObject(apiVersion: string, kind: string, value: Json, path: FieldPath): OtherObject {
+  const metadata = value['metadata'] as Json;
+  const identity = { name: String(metadata['name']), namespace: textOf(metadata['namespace']) || 'default' };
+  const group = apiVersion.slice(0, Math.max(apiVersion.indexOf('/'), 0));
+  const object = { ...value, apiVersion, kind, metadata: trimMetadata(identity, metadata) } as unknown;
+  return { key: keyOf({ ...identity, group, kind }), path, object: object as KubernetesObject };
 }
 
 type Named = Pick<ObjectRef, 'group' | 'kind' | 'namespace' | 'name'>;

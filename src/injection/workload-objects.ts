@@ -13,6 +13,13 @@ const TEMPLATES: Readonly<Record<string, readonly string[]>> = {
   CronJob: ['spec', 'jobTemplate', 'spec', 'template'],
 };
 
+/** The Pod template of an object, or a Pod itself, and the way there; undefined: it has none. */
+export function templateOf(object: Json): { readonly path: readonly string[]; readonly template: Json } | undefined {
+  const kind = textIn(object, 'kind');
+  const path = kind === 'Pod' ? [] : Object.hasOwn(TEMPLATES, kind) ? TEMPLATES[kind] : undefined;
+  return path && { path, template: path.reduce(objectIn, object) };
+}
+
 /** What became of one Pod or Pod template. */
 export interface Outcome {
   /** `Deployment shop/cart` */
@@ -42,11 +49,11 @@ export function injectObject(
       outcomes: items.flatMap(({ outcomes }) => outcomes),
     };
   }
-  const path = kind === 'Pod' ? [] : Object.hasOwn(TEMPLATES, kind) ? TEMPLATES[kind] : undefined;
-  if (path === undefined) return { object, outcomes: [] };
+  const found = templateOf(object);
+  if (found === undefined) return { object, outcomes: [] };
+  const { path, template } = found;
   const name = textIn(metadataOf(object), 'name');
   const namespace = textIn(metadataOf(object), 'namespace') || defaultNamespace;
-  const template = path.reduce(objectIn, object);
   const workload = kind === 'Pod' ? undefined : { apiVersion: textIn(object, 'apiVersion'), kind, name };
   const result = inject(template, namespace, workload);
   return {

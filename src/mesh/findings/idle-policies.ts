@@ -4,6 +4,7 @@ import { type PolicyObject, selectorsOf } from '../../model/policy-target.ts';
 import type { WorkloadClass, WorkloadClasses } from '../clients/workload-classes.ts';
 import { labelKeys, selectorKey } from '../objects/label-keys.ts';
 import type { Policies } from '../objects/policies.ts';
+import type { Sidecars } from '../objects/sidecars.ts';
 import { type Workloads, selectedWorkloads } from '../objects/workloads.ts';
 import { type Settings, settingOf } from '../settings.ts';
 import { declarePeerConflicts } from './peer-conflicts.ts';
@@ -11,6 +12,7 @@ import type { HasProblems } from './problems.ts';
 
 export interface IdlePolicyDeps {
   readonly policies: Policies;
+  readonly sidecars: Sidecars;
   readonly workloads: Workloads;
   readonly workloadClasses: WorkloadClasses;
   readonly settings: Settings;
@@ -20,7 +22,7 @@ export interface IdlePolicyDeps {
 const mostCompared = 1_000;
 
 /**
- * What owners of policies are told that have no effect: another one is used, or they select nobody. For a namespace of which no workload is known, nothing: files may
+ * What owners of policies and Sidecars are told that have no effect: another one is used, or they select nobody. For a namespace of which no workload is known, nothing: files may
  * be without Pods. Nor for labels in the root namespace, which select in all namespaces.
  */
 export function declareIdlePolicies(graph: Graph, deps: IdlePolicyDeps): readonly Collection<HasProblems>[] {
@@ -47,6 +49,17 @@ export function declareIdlePolicies(graph: Graph, deps: IdlePolicyDeps): readonl
     policies.requests.models,
     policies.authorization.models,
   ];
+  const idleSidecars = graph.derive(
+    'idle sidecars',
+    deps.sidecars.models,
+    (key, { ref, namespace, workloadSelector: selector }, read, emit: Emit<HasProblems>) => {
+      if (selector === undefined || Object.keys(selector).length === 0) return;
+      if (namespace === settingOf(read, settings.visibility).rootNamespace) return;
+      if (read.get(known, namespace) === undefined || maySelect(read, namespace, selector)) return;
+      const message = `has no effect: no workload in namespace ${namespace} has the labels ${printSelector(selector)}. Correct it, or delete the Sidecar.`;
+      emit(key, { problems: [{ object: ref, field: 'spec.workloadSelector', reason: 'Ineffective', message }] });
+    },
+  );
   const idle = kinds.map((models) =>
     graph.derive(`idle ${models.name}`, models, (key, { ref, namespace, target }, read, emit: Emit<HasProblems>) => {
       const field = target.kind === 'gateways' ? 'spec' : 'spec.selector';
@@ -69,5 +82,5 @@ export function declareIdlePolicies(graph: Graph, deps: IdlePolicyDeps): readonl
       report(`has no effect: ${what}. Correct it, or delete the policy.`);
     }),
   );
-  return [...idle, declarePeerConflicts(graph, deps)];
+  return [...idle, idleSidecars, declarePeerConflicts(graph, deps)];
 }

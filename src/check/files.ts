@@ -1,0 +1,21 @@
+import type { LoadedDirectory } from '../directory/load.ts';
+import { remarksOnGatewaySelectors } from './gateway-selectors.ts';
+import type { FileRemark } from './remark.ts';
+import type { WorkloadObject } from './workloads.ts';
+
+export interface FileContext {
+  /** Of the objects. */
+  readonly source: string;
+  readonly rootNamespace: string;
+  /** What is not in the files does not exist. */
+  readonly complete: boolean;
+}
+
+/** What no condition can say: it is about objects without one, or about Pods before they run. */
+export function remarksOnFiles(
+  files: LoadedDirectory,
+  workloads: readonly WorkloadObject[],
+  context: FileContext,
+): readonly FileRemark[] {
+  return [...remarksOnGatewaySelectors(files, workloads, context)];
+}
