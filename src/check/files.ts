@@ -1,6 +1,7 @@
 import type { LoadedDirectory } from '../directory/load.ts';
 import { remarksOnGatewaySelectors } from './gateway-selectors.ts';
 import type { FileRemark } from './remark.ts';
+import { remarksOnServicePorts } from './service-ports.ts';
 import type { WorkloadObject } from './workloads.ts';
 
 export interface FileContext {
@@ -17,5 +18,8 @@ export function remarksOnFiles(
   workloads: readonly WorkloadObject[],
   context: FileContext,
 ): readonly FileRemark[] {
-  return [...remarksOnGatewaySelectors(files, workloads, context)];
+  return [
+    ...remarksOnGatewaySelectors(files, workloads, context),
+    ...remarksOnServicePorts(files, workloads, context),
+  ];
 }
