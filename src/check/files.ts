@@ -1,5 +1,6 @@
 import type { LoadedDirectory } from '../directory/load.ts';
 import { remarksOnGatewaySelectors } from './gateway-selectors.ts';
+import { remarksOnInjection } from './injection.ts';
 import type { FileRemark } from './remark.ts';
 import { remarksOnServicePorts } from './service-ports.ts';
 import type { WorkloadObject } from './workloads.ts';
@@ -21,5 +22,6 @@ export function remarksOnFiles(
   return [
     ...remarksOnGatewaySelectors(files, workloads, context),
     ...remarksOnServicePorts(files, workloads, context),
+    ...remarksOnInjection(files, workloads, context),
   ];
 }
