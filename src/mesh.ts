@@ -54,6 +54,7 @@ import { declareRuleCredentialProblems } from './mesh/findings/rule-credentials.
 import { declareRuleFileProblems } from './mesh/findings/unread-files.ts';
 import { declareEmptySubsets } from './mesh/findings/empty-subsets.ts';
 import { declareRuleRemarks } from './mesh/findings/rule-remarks.ts';
+import { declarePortProtocols } from './mesh/findings/port-protocols.ts';
 import { declareSharedHosts } from './mesh/findings/shared-hosts.ts';
 import { declareWorkloadPortRemarks } from './mesh/findings/workload-ports.ts';
 import { declareSecrets } from './mesh/resources/secrets.ts';
@@ -274,6 +275,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     declareRuleRemarks(graph, deps),
     declareEmptySubsets(graph, deps),
     declareSharedHosts(graph, services),
+    declarePortProtocols(graph, services),
     ...declareWorkloadPortRemarks(graph, deps),
   ]);
 

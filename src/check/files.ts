@@ -1,8 +1,10 @@
 import type { LoadedDirectory } from '../directory/load.ts';
+import { remarksOnAnnotations } from './annotations.ts';
 import { remarksOnGatewaySelectors } from './gateway-selectors.ts';
 import { remarksOnInjection } from './injection.ts';
 import type { FileRemark } from './remark.ts';
 import { remarksOnServicePorts } from './service-ports.ts';
+import { remarksOnSharedServers } from './shared-servers.ts';
 import type { WorkloadObject } from './workloads.ts';
 
 export interface FileContext {
@@ -21,7 +23,9 @@ export function remarksOnFiles(
 ): readonly FileRemark[] {
   return [
     ...remarksOnGatewaySelectors(files, workloads, context),
+    ...remarksOnSharedServers(files, context),
     ...remarksOnServicePorts(files, workloads, context),
     ...remarksOnInjection(files, workloads, context),
+    ...remarksOnAnnotations(files, workloads, context),
   ];
 }

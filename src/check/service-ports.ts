@@ -116,9 +116,7 @@ function whatDiffers(
   const isOneService = first.service === other.service;
   if (one === two && (isOneService || first.port.port === other.port.port)) return undefined;
   const owner = refOf(source, first.service);
-  const winner = isOneService
-    ? 'this Service'
-    : printWinner(printRef(owner), aged(first.service), aged(other.service));
+  const winner = isOneService ? 'this Service' : printWinner(printRef(owner), aged(first.service), aged(other.service));
   const both = `leads to port ${number} of ${printRef(workload.ref)}, as does port ${first.port.port} of ${winner}`;
   if (one === two)
     return `${both}: its proxy serves the two as one, with the connection pool and in the metrics of port ${first.port.port}. Use the same port number, or another targetPort.`;

@@ -58,7 +58,8 @@ export function loadTexts(files: Iterable<FileText>, validate: Validate): Loaded
   const lines = new Lines({ kept: KEPT_PARSED });
   const contents: FileContent[] = [];
   for (const file of files)
-    if ('text' in file) contents.push(nextContent(undefined, file.path, file.text, { validate, lines, keepsOthers: true }));
+    if ('text' in file)
+      contents.push(nextContent(undefined, file.path, file.text, { validate, lines, keepsOthers: true }));
     else contents.push(unreadableContent(undefined, file.path, file.reason));
   const { objects, reports } = mergeContents(contents, lines);
   const byKind = new Map<SourceKindName, KubernetesObject[]>(sourceKinds.map(({ name }) => [name, []]));
