@@ -9,7 +9,6 @@ import { createValidator } from './api/validate.ts';
 import { systemClock } from './clock.ts';
 import { remarksOnAmbient } from './check/ambient.ts';
 import { remarksOnFiles } from './check/files.ts';
-import type { FileRemark } from './check/remark.ts';
 import { routersOf } from './check/routers.ts';
 import { asRunning, workloadsOf } from './check/workloads.ts';
 import { entriesOfSecret } from './credentials/entries.ts';
@@ -216,7 +215,7 @@ export function findingsOf(
   loaded: Pick<LoadedDirectory, 'reports' | 'locate'>,
   mesh: Mesh,
   complete: boolean,
-  more: readonly FileRemark[] = [],
+  more: readonly Problem[] = [],
 ): Finding[] {
   // A policy with errors is in force, and is read twice.
   const said = new Set(loaded.reports.map(({ object, field }) => placeOf(object, field)));
@@ -238,9 +237,8 @@ function placeOf(object: FileReport['object'], field: string): string {
 }
 
 /** What the files refer to may exist elsewhere; what has no effect does no harm. */
-function severityOf({ reason }: FileRemark, complete: boolean): Finding['severity'] {
+function severityOf({ reason }: Problem, complete: boolean): Finding['severity'] {
   if (reason === 'UnsupportedField' || reason === 'Ineffective' || reason === 'TooBroad') return 'warning';
-  if (reason === 'Deprecated') return 'warning';
   return reason === 'RefNotFound' && !complete ? 'warning' : 'error';
 }
 

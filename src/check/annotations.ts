@@ -1,11 +1,12 @@
 import { isObject, type Json } from '../api/json.ts';
 import { type KubernetesObject, refOf } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
 import { quote } from '../api/quote.ts';
 import { editDistance } from '../api/schema-edit-distance.ts';
 import type { LoadedDirectory } from '../directory/load.ts';
 import { annotationNames, isOfPods, readAnnotations, remarksOn } from '../injection/annotations.ts';
-import type { FileContext } from './files.ts';
-import type { FileRemark } from './remark.ts';
+import { wrongValue } from './annotation-values.ts';
+import type { FileContext } from './context.ts';
 import type { WorkloadObject } from './workloads.ts';
 
 /** Annotations that are read on other objects than Pods. */
@@ -69,7 +70,7 @@ export function remarksOnAnnotations(
   { objects, others }: Pick<LoadedDirectory, 'objects' | 'others'>,
   workloads: readonly WorkloadObject[],
   { source }: FileContext,
-): readonly FileRemark[] {
+): readonly Problem[] {
   const all = [
     ...[...objects].flatMap(([kind, found]) => (kind === 'Pod' ? [] : found)),
     ...ofWorkloads(others, workloads),
@@ -83,20 +84,22 @@ function ofWorkloads(others: readonly KubernetesObject[], workloads: readonly Wo
   return others.filter(({ kind }) => kinds.has(kind));
 }
 
-function onObject(object: KubernetesObject, source: string): FileRemark[] {
+function onObject(object: KubernetesObject, source: string): Problem[] {
   const { kind, metadata } = object;
-  return Object.keys(metadata.annotations ?? {}).flatMap((name): FileRemark[] => {
+  return Object.entries(metadata.annotations ?? {}).flatMap(([name, text]): Problem[] => {
     const at = { object: refOf(source, object), field: `metadata.annotations["${name}"]` };
     const kinds = kindsOf(name);
     if (kinds === undefined)
       return isUnknown(name) ? [{ ...at, reason: 'Ineffective', message: `has no effect: ${whatIsMeant(name)}` }] : [];
     if (!kinds.includes(kind)) return [{ ...at, reason: 'Ineffective', message: misplaced(kinds, object) }];
-    return deprecated(name).map((message) => ({ ...at, reason: 'Deprecated', message }));
+    const wrong = wrongValue(name, text);
+    if (wrong !== undefined) return [{ ...at, reason: 'Ineffective', message: wrong }];
+    return deprecated(name).map((message) => ({ ...at, reason: 'Ineffective', message }));
   });
 }
 
-function onPod({ ref: object, at, labels, annotations }: WorkloadObject): FileRemark[] {
-  return Object.entries(annotations).flatMap(([name, value]): FileRemark[] => {
+function onPod({ ref: object, at, labels, annotations }: WorkloadObject): Problem[] {
+  return Object.entries(annotations).flatMap(([name, value]): Problem[] => {
     const place = { object, field: `${at}metadata.annotations["${name}"]` };
     const kinds = kindsOf(name);
     if (kinds === undefined)
@@ -120,11 +123,11 @@ function onPod({ ref: object, at, labels, annotations }: WorkloadObject): FileRe
     if (remark !== undefined)
       return [{ ...place, reason: 'Ineffective', message: `${remark.slice(remark.indexOf(' has no effect') + 1)}.` }];
     if (name === 'sidecar.istio.io/inject') return onWish(value, labels).map((wish) => ({ ...place, ...wish }));
-    return deprecated(name).map((message) => ({ ...place, reason: 'Deprecated', message }));
+    return deprecated(name).map((message) => ({ ...place, reason: 'Ineffective', message }));
   });
 }
 
-function onWish(value: string, labels: WorkloadObject['labels']): Pick<FileRemark, 'reason' | 'message'>[] {
+function onWish(value: string, labels: WorkloadObject['labels']): Pick<Problem, 'reason' | 'message'>[] {
   if (value !== 'true' && value !== 'false')
     return [
       {
@@ -133,7 +136,7 @@ function onWish(value: string, labels: WorkloadObject['labels']): Pick<FileRemar
       },
     ];
   if (labels['sidecar.istio.io/inject'] !== undefined) return [];
-  return deprecated('sidecar.istio.io/inject').map((message) => ({ reason: 'Deprecated', message }));
+  return deprecated('sidecar.istio.io/inject').map((message) => ({ reason: 'Ineffective', message }));
 }
 
 function deprecated(name: string): string[] {

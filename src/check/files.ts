@@ -1,26 +1,19 @@
+import type { Problem } from '../api/problem.ts';
 import type { LoadedDirectory } from '../directory/load.ts';
 import { remarksOnAnnotations } from './annotations.ts';
+import type { FileContext } from './context.ts';
 import { remarksOnGatewaySelectors } from './gateway-selectors.ts';
 import { remarksOnInjection } from './injection.ts';
-import type { FileRemark } from './remark.ts';
 import { remarksOnServicePorts } from './service-ports.ts';
 import { remarksOnSharedServers } from './shared-servers.ts';
 import type { WorkloadObject } from './workloads.ts';
-
-export interface FileContext {
-  /** Of the objects. */
-  readonly source: string;
-  readonly rootNamespace: string;
-  /** What is not in the files does not exist. */
-  readonly complete: boolean;
-}
 
 /** What no condition can say: it is about objects without one, or about Pods before they run. */
 export function remarksOnFiles(
   files: LoadedDirectory,
   workloads: readonly WorkloadObject[],
   context: FileContext,
-): readonly FileRemark[] {
+): readonly Problem[] {
   return [
     ...remarksOnGatewaySelectors(files, workloads, context),
     ...remarksOnSharedServers(files, context),

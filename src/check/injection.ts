@@ -1,13 +1,12 @@
-import type { KubernetesObject } from '../api/object.ts';
-import { refOf } from '../api/object.ts';
+import { type KubernetesObject, refOf } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
 import { quote } from '../api/quote.ts';
 import type { LoadedDirectory } from '../directory/load.ts';
 import { type Decision, type DecisionRules, decide } from '../injection/decision.ts';
 import { listIn, objectIn, textIn } from '../injection/pod.ts';
 import { PROXY_ID } from '../interception/options.ts';
 import { type Labels, printSelector } from '../model/labels.ts';
-import type { FileContext } from './files.ts';
-import type { FileRemark } from './remark.ts';
+import type { FileContext } from './context.ts';
 import type { WorkloadObject } from './workloads.ts';
 
 const NAMESPACE = 'istio-injection';
@@ -19,7 +18,7 @@ export function remarksOnInjection(
   { objects }: Pick<LoadedDirectory, 'objects'>,
   workloads: readonly WorkloadObject[],
   context: FileContext,
-): readonly FileRemark[] {
+): readonly Problem[] {
   const namespaces = new Map((objects.get('Namespace') ?? []).map((object) => [object.metadata.name, object]));
   const byNamespace = Map.groupBy(workloads, ({ namespace }) => namespace);
   return [
@@ -38,9 +37,9 @@ function onNamespace(
   namespace: KubernetesObject,
   workloads: readonly WorkloadObject[],
   { source, rootNamespace }: FileContext,
-): FileRemark[] {
+): Problem[] {
   const { name, labels = {} } = namespace.metadata;
-  const remark = (field: string, message: string): FileRemark => ({
+  const remark = (field: string, message: string): Problem => ({
     object: refOf(source, namespace),
     field,
     reason: 'Ineffective',
@@ -75,21 +74,17 @@ function onNamespace(
 }
 
 /** @param labels of the namespace, if it is in the files. */
-function onWorkloads(
-  namespace: string,
-  workloads: readonly WorkloadObject[],
-  labels: Labels | undefined,
-): FileRemark[] {
+function onWorkloads(namespace: string, workloads: readonly WorkloadObject[], labels: Labels | undefined): Problem[] {
   const seen = new Set<string>();
-  return workloads.flatMap((workload): FileRemark[] => {
+  return workloads.flatMap((workload): Problem[] => {
     const { ref: object, at, spec, isRunning, isOwned } = workload;
     const key = `${object.kind} ${isOwned ? printSelector(ofAllReplicas(workload.labels)) : object.name}`;
     // Of replicas, one is enough.
     if (seen.has(key)) return [];
     seen.add(key);
     const decision = labels && decisionFor(workload, namespace, labels);
-    const remarks: FileRemark[] = [];
-    const add = (field: string, reason: FileRemark['reason'], message: string): void => {
+    const remarks: Problem[] = [];
+    const add = (field: string, reason: Problem['reason'], message: string): void => {
       remarks.push({ object, field: `${at}${field}`, reason, message });
     };
     const proxy = proxyOf(workload);
@@ -117,7 +112,7 @@ function onWorkloads(
 }
 
 /** Pods whose proxy is from another image than that of the newest Pod. */
-function onOldProxies(workloads: readonly WorkloadObject[]): FileRemark[] {
+function onOldProxies(workloads: readonly WorkloadObject[]): Problem[] {
   const pods = workloads.flatMap((workload) => {
     const image = proxyOf(workload)?.image;
     const chosen = workload.annotations['sidecar.istio.io/proxyImage'] !== undefined;
@@ -129,7 +124,7 @@ function onOldProxies(workloads: readonly WorkloadObject[]): FileRemark[] {
     (best, pod) => (best === undefined || pod.workload.createdAt > best.workload.createdAt ? pod : best),
     undefined,
   );
-  return pods.flatMap(({ workload, image }): FileRemark[] => {
+  return pods.flatMap(({ workload, image }): Problem[] => {
     if (newest === undefined || variantless(image) === variantless(newest.image)) return [];
     const message = `is ${quote(image)}, and ${printName(newest.workload)}, which is newer, has ${quote(newest.image)}. Create the Pod again (kubectl rollout restart) for the proxy that new Pods get.`;
     const field = `${proxyOf(workload)!.field}.image`;

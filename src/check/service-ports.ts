@@ -1,14 +1,14 @@
 import type { CoreServicePort, Service } from '../api/core.ts';
 import type { Gateway } from '../api/gen/gateway.gen.ts';
 import { printRef, refOf } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
 import { quote } from '../api/quote.ts';
 import type { LoadedDirectory } from '../directory/load.ts';
 import { listIn, textIn } from '../injection/pod.ts';
 import { compareAge, printWinner } from '../model/age.ts';
 import { type Labels, printSelector, selects } from '../model/labels.ts';
 import { servicePortProtocol } from '../reconcilers/protocol.ts';
-import type { FileContext } from './files.ts';
-import type { FileRemark } from './remark.ts';
+import type { FileContext } from './context.ts';
 import type { WorkloadObject } from './workloads.ts';
 
 /** What runs there is not part of a mesh. */
@@ -26,7 +26,7 @@ export function remarksOnServicePorts(
   { objects }: Pick<LoadedDirectory, 'objects'>,
   workloads: readonly WorkloadObject[],
   context: FileContext,
-): readonly FileRemark[] {
+): readonly Problem[] {
   const gateways = (objects.get('Gateway') ?? []) as readonly Gateway[];
   const ofRouters = gateways.map(({ spec }) => spec.selector ?? {}).filter((labels) => Object.keys(labels).length > 0);
   const services = ((objects.get('Service') ?? []) as readonly Service[]).filter(
@@ -43,8 +43,8 @@ export function remarksOnServicePorts(
   ];
 }
 
-function withoutProtocol(service: Service, { source }: FileContext): FileRemark[] {
-  return portsOf(service).flatMap(({ port, field }): FileRemark[] => {
+function withoutProtocol(service: Service, { source }: FileContext): Problem[] {
+  return portsOf(service).flatMap(({ port, field }): Problem[] => {
     if (port.protocol === 'SCTP' || servicePortProtocol(port) !== 'Unsupported') return [];
     const { name = '', appProtocol } = port;
     const own = name === '' ? '' : `-${name}`;
@@ -65,13 +65,13 @@ function sharedTargets(
   services: readonly Service[],
   workloads: readonly WorkloadObject[],
   { source }: FileContext,
-): FileRemark[] {
+): Problem[] {
   const byLabel = Map.groupBy(services.filter(selectorOf), (service) => {
     const [label, value] = Object.entries(selectorOf(service)!)[0]!;
     return `${service.metadata.namespace ?? ''}|${label}=${value}`;
   });
   const seen = new Set<string>();
-  const found = new Map<string, FileRemark>();
+  const found = new Map<string, Problem>();
   for (const workload of workloads) {
     // Replicas have the same ports.
     const key = `${workload.namespace}|${printSelector(workload.labels)}`;

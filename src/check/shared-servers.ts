@@ -1,10 +1,10 @@
 import type { Gateway } from '../api/gen/gateway.gen.ts';
 import { printRef, refOf } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
 import { quote } from '../api/quote.ts';
 import type { LoadedDirectory } from '../directory/load.ts';
 import { printSelector } from '../model/labels.ts';
-import type { FileContext } from './files.ts';
-import type { FileRemark } from './remark.ts';
+import type { FileContext } from './context.ts';
 
 /** Without TLS, a router cannot tell for which Gateway a request is. */
 const WITHOUT_TLS: readonly string[] = ['HTTP', 'HTTP2', 'GRPC', 'GRPC-WEB'];
@@ -16,12 +16,12 @@ const WITHOUT_TLS: readonly string[] = ['HTTP', 'HTTP2', 'GRPC', 'GRPC-WEB'];
 export function remarksOnSharedServers(
   { objects }: Pick<LoadedDirectory, 'objects'>,
   { source }: FileContext,
-): readonly FileRemark[] {
+): readonly Problem[] {
   const first = new Map<string, Gateway>();
   return ((objects.get('Gateway') ?? []) as readonly Gateway[]).flatMap((gateway) => {
     const { selector = {}, servers = [] } = gateway.spec;
     const { namespace = '' } = gateway.metadata;
-    return servers.flatMap(({ port, bind = '', hosts }, i): FileRemark[] => {
+    return servers.flatMap(({ port, bind = '', hosts }, i): Problem[] => {
       if (!WITHOUT_TLS.includes(port.protocol.toUpperCase())) return [];
       const shared = hosts.flatMap((host) => {
         const [scope, name] = host.includes('/') ? (host.split('/', 2) as [string, string]) : ['*', host];
