@@ -43,7 +43,6 @@ const LABELS: ReadonlySet<string> = new Set([
 
 /** Those that Istio has deprecated, and what takes their place. Here, they work. */
 const DEPRECATED: Readonly<Record<string, string>> = {
-  'sidecar.istio.io/inject': 'the label of the same name, which the webhook is chosen by',
   'sidecar.istio.io/discoveryAddress': 'discoveryAddress in proxy.istio.io/config',
   'sidecar.istio.io/statsInclusionPrefixes': 'proxyStatsMatcher in proxy.istio.io/config',
   'sidecar.istio.io/statsInclusionSuffixes': 'proxyStatsMatcher in proxy.istio.io/config',
@@ -136,7 +135,9 @@ function onWish(value: string, labels: WorkloadObject['labels']): Pick<Problem, 
       },
     ];
   if (labels['sidecar.istio.io/inject'] !== undefined) return [];
-  return deprecated('sidecar.istio.io/inject').map((message) => ({ reason: 'Ineffective', message }));
+  const message =
+    'is deprecated in Istio: Pods are chosen by labels before annotations are read, so that "true" alone asks for nothing. Use the label of the same name.';
+  return [{ reason: 'Ineffective', message }];
 }
 
 function deprecated(name: string): string[] {

@@ -27,7 +27,7 @@ export function remarksOnInjection(
     ),
     ...[...byNamespace].flatMap(([name, own]) => {
       const namespace = namespaces.get(name)?.metadata.labels;
-      const known = namespaces.has(name) ? (namespace ?? {}) : undefined;
+      const known = namespaces.has(name) || context.complete ? (namespace ?? {}) : undefined;
       return [...onWorkloads(name, own, known), ...onOldProxies(own)];
     }),
   ];

@@ -65,7 +65,8 @@ function routerOf(
   const { namespace, labels, account, cluster, pod } = of;
   return {
     stream,
-    nodeId: `router~127.0.0.1~${pod?.metadata.name ?? ''}.${namespace}~${namespace}.svc.cluster.local`,
+    // An address that no endpoint has, unlike those of loopback.
+    nodeId: `router~${pod?.status?.podIP ?? '240.255.255.254'}~${pod?.metadata.name ?? ''}.${namespace}~${namespace}.svc.cluster.local`,
     nodeCluster: '',
     metadata: { NAMESPACE: namespace, LABELS: labels, ...asAgentsTell },
     locality: { region: '', zone: '', subZone: '' },
