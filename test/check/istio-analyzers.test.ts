@@ -119,6 +119,34 @@ const cases: readonly Case[] = [
     mended: [orders, routes(`{hosts: [a.example], ${to('{host: orders}', ', mirror: {host: orders}')}}`)],
   },
   {
+    code: 'IST0101',
+    wrong: [
+      web,
+      orders,
+      destinationRule(
+        'shop/d',
+        '{host: orders, workloadSelector: {matchLabels: {app: nobody}}, trafficPolicy: {loadBalancer: {simple: RANDOM}}}',
+      ),
+      serviceEntry(
+        'shop/e',
+        '{hosts: [x.example], resolution: STATIC, workloadSelector: {labels: {app: nobody}}, ports: [{number: 80, name: http, protocol: HTTP}]}',
+      ),
+    ],
+    told: ['warning DestinationRule/shop/d spec.workloadSelector', 'warning ServiceEntry/shop/e spec.workloadSelector'],
+    mended: [
+      web,
+      orders,
+      destinationRule(
+        'shop/d',
+        '{host: orders, workloadSelector: {matchLabels: {app: web}}, trafficPolicy: {loadBalancer: {simple: RANDOM}}}',
+      ),
+      serviceEntry(
+        'shop/e',
+        '{hosts: [x.example], resolution: STATIC, workloadSelector: {labels: {app: web}}, ports: [{number: 80, name: http, protocol: HTTP}]}',
+      ),
+    ],
+  },
+  {
     code: 'IST0102',
     wrong: [namespace('{team: a}'), web],
     told: ['warning Namespace/shop metadata.labels'],
