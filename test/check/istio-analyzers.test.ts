@@ -4,9 +4,9 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { OpenSsl } from '../../src/identity/testing/openssl.ts';
 import {
   authorizationPolicy,
+  check,
   checked,
   destinationRule,
-  findingsIn,
   gateway,
   places,
   pod,
@@ -549,7 +549,7 @@ describe('what analyzers of Istio find', () => {
 
   test('has a line, and a sentence that says what to do', () => {
     for (const { code, wrong } of cases)
-      for (const { line, message } of findingsIn(wrong)) {
+      for (const { line, message } of check(wrong).findings) {
         expect([code, typeof line]).toEqual([code, 'number']);
         expect([code, message]).toEqual([code, expect.stringMatching(/^.{20,}[^.?][.?]$|^must be/s)]);
       }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { checked, gateway, places, pod, service, serviceEntry, sidecar } from './checked.ts';
+import { check, checked, gateway, places, pod, service, serviceEntry, sidecar } from './checked.ts';
 
 const namespace = (labels: string) => `apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: ${labels}}`;
 const made = (kind: string, spec: string, name = 'web') =>
@@ -31,6 +31,11 @@ describe('templates count as Pods', () => {
     );
     const owned = made('ReplicaSet', template()).replace('}', ', ownerReferences: [{kind: Deployment, name: web}]}');
     expect(places([owned, pod('shop/p', '{app: other}'), selecting('{app: web}')])).toEqual(idle);
+  });
+
+  test('and as objects that were checked', () => {
+    const { objects, ignored } = check([made('Deployment', template()), made('Widget', '{}'), namespace('{}')]);
+    expect({ objects, ignored }).toEqual({ objects: 2, ignored: 1 });
   });
 
   test('with their named ports', () => {
@@ -80,11 +85,11 @@ test('a router that is assumed has no address that an endpoint has', () => {
     '{hosts: [x.example], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 9000, name: grpc, protocol: GRPC}], endpoints: [{address: 127.0.0.1}]}',
   );
   const edge = gateway(
-    'edge/g',
+    'shop/g',
     '{selector: {istio: ingress}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}',
   );
   expect(checked([local, edge])).toEqual([]);
-  expect(checked([local, edge, pod('edge/p', '{istio: ingress}')])).toEqual([]);
+  expect(checked([local, edge, pod('shop/p', '{istio: ingress}')])).toEqual([]);
 });
 
 describe('labels for injection', () => {
