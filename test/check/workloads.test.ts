@@ -33,6 +33,21 @@ describe('templates count as Pods', () => {
     expect(places([owned, pod('shop/p', '{app: other}'), selecting('{app: web}')])).toEqual(idle);
   });
 
+  test.each([
+    '{containers: [null, 7, [], {name: 7, ports: [null, 7, {containerPort: x}], securityContext: 7, args: router}]}',
+    '{containers: {a: 1}, initContainers: x, securityContext: [], os: 7, hostNetwork: 7, serviceAccountName: []}',
+    '[]',
+    'null',
+    '7',
+  ])('whatever they are: %s', (spec) => {
+    const odd = `{template: {metadata: {labels: {app: web, a: 7}, annotations: [7]}, spec: ${spec}}}`;
+    const front = service('shop/s', '{selector: {app: web}, ports: [{name: http, port: 80, targetPort: x}]}');
+    expect(places([made('Deployment', odd), front, namespace('{istio-injection: enabled}')])).toEqual([]);
+    expect(places([made('Deployment', `{template: ${spec}}`), made('CronJob', `{jobTemplate: ${spec}}`, 'c')])).toEqual(
+      [],
+    );
+  });
+
   test('and as objects that were checked', () => {
     const { objects, ignored } = check([made('Deployment', template()), made('Widget', '{}'), namespace('{}')]);
     expect({ objects, ignored }).toEqual({ objects: 2, ignored: 1 });
