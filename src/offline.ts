@@ -10,6 +10,9 @@ import { systemClock } from './clock.ts';
 import { remarksOnAmbient } from './check/ambient.ts';
 import { remarksOnFiles } from './check/files.ts';
 import { routersOf } from './check/routers.ts';
+import { SaidByFiles } from './check/said-by-files.ts';
+import { sidecarsOf } from './check/sidecars.ts';
+import { Templates } from './check/templates.ts';
 import { asRunning, workloadsOf } from './check/workloads.ts';
 import { entriesOfSecret } from './credentials/entries.ts';
 import type { CredentialKey } from './model/credential.ts';
@@ -20,7 +23,6 @@ import type { EncodedResource } from './ads/store/resource.ts';
 import type { CheckRequest, CheckResult, Finding, ResourceJson, TranslateRequest, Translation } from './cli/program.ts';
 import type { MeshSettings } from './config/config.ts';
 import { type LoadedDirectory, loadDirectory } from './directory/load.ts';
-import type { FileReport } from './directory/report.ts';
 import { Encoder } from './envoy/encode/encoder.ts';
 import { type Protos, createProtos } from './envoy/encode/proto.ts';
 import { Trace } from './envoy/encode/trace.ts';
@@ -125,10 +127,10 @@ export function checkLoaded(
   const { clusterId, rootNamespace } = request.mesh;
   const workloads = workloadsOf(files, clusterId);
   const running = asRunning(files, workloads);
-  const routers = ({ inputs }: Mesh): Write[] =>
-    routersOf(running, clusterId).map((router) => inputs.proxies.write(router.stream, router));
+  const proxies = [...routersOf(running, clusterId), ...sidecarsOf(running, clusterId)];
+  const connected = ({ inputs }: Mesh): Write[] => proxies.map((proxy) => inputs.proxies.write(proxy.stream, proxy));
   const isComplete = request.complete || hasCertificates(files);
-  const { mesh, leftOut } = buildOnce(running, request.mesh, routers, { protos, isComplete });
+  const { mesh, leftOut } = buildOnce(running, request.mesh, connected, { protos, isComplete });
   const usable = [...files.objects.values()].reduce((sum, found) => sum + found.length, 0);
   const templates = workloads.filter(({ ref }) => ref.kind !== 'Pod').length;
   const objects = usable + templates + unusable(files).size;
@@ -218,9 +220,10 @@ export function findingsOf(
   more: readonly Problem[] = [],
 ): Finding[] {
   // A policy with errors is in force, and is read twice.
-  const said = new Set(loaded.reports.map(({ object, field }) => placeOf(object, field)));
-  const problems = [...[...mesh.problems.byObject.entries()].flatMap(([, found]) => found), ...more].filter(
-    ({ object, field }) => !said.has(placeOf(object, field)),
+  const said = new SaidByFiles(loaded.reports);
+  const templates = new Templates(mesh);
+  const problems = [...[...mesh.problems.byObject.entries()].flatMap(([, found]) => found), ...more].flatMap(
+    (problem) => (said.has(problem) ? [] : templates.nameIn(problem)),
   );
   return [
     ...loaded.reports.map((report) => ({ ...report, reason: 'Unreadable' })),
@@ -230,10 +233,6 @@ export function findingsOf(
       severity: severityOf(problem, complete),
     })),
   ].sort((a, b) => compare(a.file, b.file) || (a.line ?? 0) - (b.line ?? 0) || numeric.compare(a.field, b.field));
-}
-
-function placeOf(object: FileReport['object'], field: string): string {
-  return `${object && printRef(object)} ${field}`;
 }
 
 /** What the files refer to may exist elsewhere; what has no effect does no harm. */

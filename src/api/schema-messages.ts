@@ -1,4 +1,5 @@
 import type { ErrorObject } from 'ajv';
+import { withArticle } from './article.ts';
 import { editDistance } from './schema-edit-distance.ts';
 
 /** What the API server and the offline validator say if more than one field of a group is set. */
@@ -65,7 +66,7 @@ export function keywordMessage({ keyword, params, data }: ErrorObject): string {
     case 'maxProperties':
       return `must have at most ${given['limit']} members`;
     case 'format':
-      return given['format'] === 'byte' ? 'must be base64' : `must be a ${given['format']}`;
+      return given['format'] === 'byte' ? 'must be base64' : `must be ${withArticle(String(given['format']))}`;
     default:
       return `violates the rule ${keyword}`;
   }

@@ -43,6 +43,14 @@ const unreadKinds: readonly UnreadKind[] = [
   }),
 ];
 
+/** Groups of Istio 1.4 and earlier, and what their kinds have become. */
+const retiredGroups: Readonly<Record<string, string>> = {
+  'authentication.istio.io':
+    'it neither requires mutual TLS nor verifies tokens; use a PeerAuthentication or a RequestAuthentication',
+  'rbac.istio.io': 'it keeps nobody out; use an AuthorizationPolicy',
+  'config.istio.io': 'no Mixer and no routing rule acts on it; use an AuthorizationPolicy, or a VirtualService',
+};
+
 /** What to say about an object of a kind that is not read. */
 export interface KindRemark {
   readonly severity: 'error' | 'warning';
@@ -94,6 +102,9 @@ export function remarkOn(apiVersion: string, kind: string): KindRemark | undefin
       return error('apiVersion', `${apiVersion} is not a version of ${kind}; write ${group}/v1`);
     return warning('kind', `Fairlead does not read ${kind}: ${notRead.consequence}`);
   }
+  const retired = Object.hasOwn(retiredGroups, group) ? retiredGroups[group] : undefined;
+  if (retired !== undefined)
+    return warning('kind', `${brief(kind)} is a kind of an old Istio, and has no effect: ${retired}`);
   const ofGroup = [...kinds, ...unreadKinds].filter((known) => known.group === group).map((known) => known.kind);
   const meant = nearest(kind, ofGroup, 2);
   if (ISTIO.includes(group) || (ofGroup.length > 0 && meant !== undefined)) {

@@ -1,3 +1,4 @@
+import { withArticle } from './article.ts';
 import type { Kind } from './kinds.ts';
 import type { Finding } from './schema-compile.ts';
 import { isObject } from './json.ts';
@@ -70,7 +71,7 @@ function isName(kind: Kind, name: string): boolean {
 
 function nameRule(kind: Kind): string {
   const of = kind.name === 'Service' || kind.name === 'Namespace' ? '' : ', dots';
-  return `a ${kind.kind}; use lower-case letters, digits${of} and dashes`;
+  return `${withArticle(kind.kind)}; use lower-case letters, digits${of} and dashes`;
 }
 
 function checkTexts(raw: unknown, field: string, check?: (value: string) => string | undefined): Finding[] {

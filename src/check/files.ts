@@ -6,6 +6,7 @@ import { remarksOnGatewaySelectors } from './gateway-selectors.ts';
 import { remarksOnInjection } from './injection.ts';
 import { remarksOnServicePorts } from './service-ports.ts';
 import { remarksOnSharedServers } from './shared-servers.ts';
+import { remarksOnNamespaces } from './unknown-namespaces.ts';
 import type { WorkloadObject } from './workloads.ts';
 
 /** What no condition can say: it is about objects without one, or about Pods before they run. */
@@ -16,6 +17,7 @@ export function remarksOnFiles(
 ): readonly Problem[] {
   return [
     ...remarksOnGatewaySelectors(files, workloads, context),
+    ...remarksOnNamespaces(files, context),
     ...remarksOnSharedServers(files, context),
     ...remarksOnServicePorts(files, workloads, context),
     ...remarksOnInjection(files, workloads, context),

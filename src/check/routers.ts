@@ -1,12 +1,9 @@
 import type { ConnectedProxy } from '../ads/types.ts';
 import type { Pod, Service } from '../api/core.ts';
 import type { Gateway } from '../api/gen/gateway.gen.ts';
-import { compareText } from '../model/age.ts';
 import { type Labels, selects } from '../model/labels.ts';
 import type { LoadedDirectory } from '../directory/load.ts';
-
-/** Labels that tell the replicas of a workload apart, and nothing else. */
-const OF_REPLICAS = ['pod-template-hash', 'controller-revision-hash', 'statefulset.kubernetes.io/pod-name'];
+import { accountOf, classOf, proxyOf } from './proxy.ts';
 
 /**
  * The routers that the Gateways in some files are for, as if they were connected: what a Gateway means depends on them.
@@ -25,10 +22,9 @@ export function routersOf({ objects }: Pick<LoadedDirectory, 'objects'>, cluster
   }));
   const routers = new Map<string, ConnectedProxy>();
   const add = (namespace: string, labels: Labels, pod?: Pod): void => {
-    const named = Object.entries(labels).filter(([label]) => !OF_REPLICAS.includes(label));
-    const account = pod?.spec?.serviceAccountName || 'default';
-    const key = JSON.stringify([namespace, account, named.sort(([a], [b]) => compareText(a, b))]);
-    if (!routers.has(key)) routers.set(key, routerOf(key, { namespace, labels, account, cluster, pod }));
+    const account = accountOf(pod);
+    const key = classOf(namespace, account, labels);
+    if (!routers.has(key)) routers.set(key, proxyOf(key, { type: 'router', namespace, labels, account, cluster, pod }));
   };
   for (const selector of new Map(
     gateways.map((gateway) => [JSON.stringify(gateway.selector), gateway.selector]),
@@ -48,30 +44,3 @@ export function routersOf({ objects }: Pick<LoadedDirectory, 'objects'>, cluster
 }
 
 const isSame = (a: Labels, b: Labels): boolean => JSON.stringify(a) === JSON.stringify(b);
-
-/** What the agent of an injected gateway says of it. */
-const asAgentsTell = { ISTIO_VERSION: '1.0.0', ENVOY_STATUS_PORT: 15021, ENVOY_PROMETHEUS_PORT: 15090 };
-
-function routerOf(
-  stream: string,
-  of: {
-    readonly namespace: string;
-    readonly labels: Labels;
-    readonly account: string;
-    readonly cluster: string;
-    readonly pod: Pod | undefined;
-  },
-): ConnectedProxy {
-  const { namespace, labels, account, cluster, pod } = of;
-  return {
-    stream,
-    // An address that no endpoint has, unlike those of loopback.
-    nodeId: `router~${pod?.status?.podIP ?? '240.255.255.254'}~${pod?.metadata.name ?? ''}.${namespace}~${namespace}.svc.cluster.local`,
-    nodeCluster: '',
-    metadata: { NAMESPACE: namespace, LABELS: labels, ...asAgentsTell },
-    locality: { region: '', zone: '', subZone: '' },
-    build: '',
-    extensions: [],
-    identity: { trustDomain: '', namespace, serviceAccount: account, cluster },
-  };
-}

@@ -1,5 +1,5 @@
 import { isObject, type Json, textOf, withoutNulls } from '../api/json.ts';
-import { type Kind, sourceKindOf } from '../api/kinds.ts';
+import { type Kind, sourceKindOf, sourceKinds } from '../api/kinds.ts';
 import type { KubernetesObject, ObjectRef } from '../api/object.ts';
 import { remarkOn } from '../api/unread-kinds.ts';
 import type { Validate } from '../api/validate.ts';
@@ -9,6 +9,7 @@ import type { FieldPath } from '../api/schema-path.ts';
 import { MESH_CONFIG } from '../api/mesh-config-names.ts';
 import { parsePath } from './field-path.ts';
 import { trimMetadata } from './metadata.ts';
+import { templateIn } from './templates.ts';
 
 /** Of the ConfigMaps, only mesh configs are read, and what has the certificates of authorities. */
 const MESH_CONFIG_ENTRIES = ['mesh', 'meshNetworks'];
@@ -96,6 +97,11 @@ class Reading {
 
   read(value: unknown, path: FieldPath, listOf?: { apiVersion: string; kind: string }): void {
     if (value === null && path.length === 0) return;
+    if (path.length === 0 && (isJsonPatch(value) || isMergePatch(value))) {
+      const message = 'is a patch for another object, not an object, and is ignored; check the result';
+      this.findings.push({ severity: 'warning', path, message });
+      return;
+    }
     if (!isObject(value))
       return this.#refuse(path, 'is not a Kubernetes object; it needs apiVersion, kind and metadata');
     // Items of a typed list may omit what the list says.
@@ -142,9 +148,18 @@ class Reading {
       this.ignored++;
       return;
     }
-    const findings = this.#validate({ apiVersion, kind: kind.kind, metadata, ...rest }).map(
+    const all = this.#validate({ apiVersion, kind: kind.kind, metadata, ...rest }).map(
       ({ field, message, severity }): Finding => ({ path: parsePath(field), message, severity }),
     );
+    let isNamed = false;
+    const findings = all.flatMap((finding): readonly Finding[] => {
+      const template = finding.severity === 'error' ? templateIn(value, finding.path) : undefined;
+      if (template === undefined) return [finding];
+      // One is as good as all: the object has to be rendered.
+      const named = isNamed ? [] : [{ ...finding, message: template }];
+      isNamed = true;
+      return named;
+    });
     if (identity === undefined) {
       this.findings.push(...findings.map((finding) => ({ ...finding, path: [...path, ...finding.path] })));
       return;
@@ -180,11 +195,26 @@ class Reading {
 }
 
 /** Chart.yaml, which has no kind, or kustomization.yaml, which need not name its version. An object may be half typed. */
-function isOfAnotherTool({ apiVersion, kind, metadata, name }: Json): boolean {
+function isOfAnotherTool({ apiVersion, kind, metadata, name, spec }: Json): boolean {
   if (metadata !== undefined) return false;
   if (kind === undefined)
     return typeof apiVersion === 'string' && /^v\d+$/.test(apiVersion) && typeof name === 'string';
-  return apiVersion === undefined && (kind === 'Kustomization' || kind === 'Component');
+  if (apiVersion !== undefined) return false;
+  // Values of a chart may have a kind, such as the one of its workload.
+  const isRead = sourceKinds.some((each) => each.kind === kind);
+  return kind === 'Kustomization' || kind === 'Component' || (!isRead && spec === undefined);
+}
+
+/** Operations as Kustomize applies them (RFC 6902). */
+function isJsonPatch(value: unknown): boolean {
+  const isOperation = (one: unknown) =>
+    isObject(one) && typeof one['op'] === 'string' && typeof one['path'] === 'string';
+  return Array.isArray(value) && value.length > 0 && value.every(isOperation);
+}
+
+/** A directive of Kubernetes' strategic merge. */
+function isMergePatch(value: unknown): boolean {
+  return isObject(value) && typeof value['$patch'] === 'string';
 }
 
 /** It has the version of the core, and no name. */

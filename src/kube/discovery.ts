@@ -1,3 +1,4 @@
+import { withArticle } from '../api/article.ts';
 import { ApiError } from './api-error.ts';
 import type { KubeApi } from './client.ts';
 import { isObject } from '../api/json.ts';
@@ -39,6 +40,6 @@ export async function installedVersion(
 function entries(answer: unknown, kind: string, field: string): unknown[] {
   const list = isObject(answer) && answer['kind'] === kind ? answer[field] : undefined;
   if (!Array.isArray(list))
-    throw new ApiError(`discovery is not a ${kind}`, { code: 200, reason: 'NotDiscovery', retryable: true });
+    throw new ApiError(`discovery is not ${withArticle(kind)}`, { code: 200, reason: 'NotDiscovery', retryable: true });
   return list.map((entry) => (isObject(entry) ? entry['name'] : undefined));
 }

@@ -6,6 +6,11 @@ export function selects(selector: Labels, labels: Labels): boolean {
   return true;
 }
 
+/** Whether a workload can have the labels of both. */
+export function mayOverlap(labels: Labels, selector: Labels): boolean {
+  return Object.keys(labels).every((name) => !Object.hasOwn(selector, name) || selector[name] === labels[name]);
+}
+
 /** One text for equal selectors: `a=1,b=2`. Empty for the empty selector. */
 export function printSelector(selector: Labels): string {
   return Object.keys(selector)

@@ -47,6 +47,7 @@ export const destinationRule = object('networking.istio.io/v1', 'DestinationRule
 export const serviceEntry = object('networking.istio.io/v1', 'ServiceEntry');
 export const sidecar = object('networking.istio.io/v1', 'Sidecar');
 export const peerAuthentication = object('security.istio.io/v1', 'PeerAuthentication');
+export const requestAuthentication = object('security.istio.io/v1', 'RequestAuthentication');
 export const authorizationPolicy = object('security.istio.io/v1', 'AuthorizationPolicy');
 
 export function pod(name: string, labels: string, containers = '[{name: app, image: app}]', metadata = ''): string {

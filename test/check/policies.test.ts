@@ -1,5 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { authorizationPolicy, checked, peerAuthentication, places, service, sidecar } from './checked.ts';
+import {
+  authorizationPolicy,
+  checked,
+  gateway,
+  peerAuthentication,
+  places,
+  requestAuthentication,
+  service,
+  sidecar,
+  virtualService,
+} from './checked.ts';
 
 describe('ports of a Service where those of workloads are meant', () => {
   const bin = service('shop/bin', '{selector: {app: bin}, ports: [{name: http, port: 8000, targetPort: 80}]}');
@@ -73,5 +83,54 @@ describe('what an AuthorizationPolicy compares, and nobody has', () => {
     );
     expect(places([to('GET')])).toEqual([]);
     expect(places([to('report')])).toEqual([]);
+  });
+});
+
+describe('CORS preflights, which have no token', () => {
+  const router = gateway(
+    'edge/g',
+    '{selector: {gw: x}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}',
+  );
+  const routes = (cors: string) =>
+    virtualService(
+      'shop/v',
+      `{hosts: [a.example], gateways: [edge/g], http: [{${cors}route: [{destination: {host: a, port: {number: 80}}}]}]}`,
+    );
+  const withCors = routes('corsPolicy: {allowOrigins: [{exact: "https://b.example"}]}, ');
+  const a = service('shop/a', '{selector: {app: a}, ports: [{name: http, port: 80}]}');
+  const keys = requestAuthentication(
+    'edge/r',
+    '{selector: {matchLabels: {gw: x}}, jwtRules: [{issuer: x, jwks: \'{"keys":[{"kty":"oct","kid":"a","k":"c2VjcmV0"}]}\'}]}',
+  );
+  const policy = (action: string, rules: string, name = 'edge/p', selector = '{gw: x}') =>
+    authorizationPolicy(name, `{action: ${action}, selector: {matchLabels: ${selector}}, rules: ${rules}}`);
+  const anyToken = 'from: [{source: {requestPrincipals: ["*"]}}]';
+  const noToken = 'from: [{source: {notRequestPrincipals: ["*"]}}]';
+  const said = (...objects: string[]) => places([router, a, keys, ...objects]);
+  const told = ['warning AuthorizationPolicy/edge/p spec.rules[0]'];
+
+  test('are refused by a policy that wants one', () => {
+    expect(checked([router, a, keys, withCors, policy('ALLOW', `[{${anyToken}}]`)])).toEqual([
+      `${told[0]}: refuses CORS preflights with 403: they have no token, and policies come before the corsPolicy of VirtualService/shop/v. Add a rule that allows the method OPTIONS.`,
+    ]);
+    expect(checked([router, a, keys, withCors, policy('DENY', `[{${noToken}}]`)])).toEqual([
+      `${told[0]}: refuses CORS preflights with 403: they have no token, and policies come before the corsPolicy of VirtualService/shop/v. Add notMethods: ["OPTIONS"] to its operations.`,
+    ]);
+    const other = '{to: [{operation: {methods: [GET], paths: [/public]}}]}';
+    expect(said(withCors, policy('ALLOW', `[{${anyToken}}, ${other}]`))).toEqual(told);
+    expect(said(withCors, policy('DENY', `[{${noToken}, to: [{operation: {notMethods: [GET]}}]}]`))).toEqual(told);
+    const claim = '{when: [{key: "request.auth.claims[group]", values: [a]}]}';
+    expect(said(withCors, policy('ALLOW', `[${claim}]`))).toEqual(told);
+  });
+
+  test('are not, where a rule or another policy lets them pass, where no route has CORS, or on other routers', () => {
+    const options = '{to: [{operation: {methods: [OPTIONS]}}]}';
+    expect(said(withCors, policy('ALLOW', `[{${anyToken}}, ${options}]`))).toEqual([]);
+    expect(said(withCors, policy('ALLOW', `[{${anyToken}}]`), policy('ALLOW', `[${options}]`, 'edge/q'))).toEqual([]);
+    expect(said(withCors, policy('DENY', `[{${noToken}, to: [{operation: {notMethods: [OPTIONS]}}]}]`))).toEqual([]);
+    expect(said(withCors, policy('DENY', `[{${noToken}, to: [{operation: {methods: [POST]}}]}]`))).toEqual([]);
+    expect(said(routes(''), policy('ALLOW', `[{${anyToken}}]`))).toEqual([]);
+    const elsewhere = keys.replace('gw: x', 'gw: y').replace('name: r', 'name: r2');
+    expect(said(withCors, elsewhere, policy('ALLOW', `[{${anyToken}}]`, 'edge/p', '{gw: y}'))).not.toContain(told[0]);
   });
 });

@@ -233,3 +233,46 @@ describe('routes for one host', () => {
     expect(places([orders, of('shop/v', '["~"]'), of('zoo/v', '["*"]')])).toEqual([]);
   });
 });
+
+test('a VirtualService without hosts, to which nobody delegates, is told', () => {
+  const part = v('{http: [{route: [{destination: {host: orders, port: {number: 8080}}}]}]}');
+  const root = (to: string, hosts = 'hosts: [a.example], ') =>
+    virtualService('shop/root', `{${hosts}gateways: [edge/g], http: [{delegate: {name: ${to}, namespace: shop}}]}`);
+  const g = gateway(
+    'edge/g',
+    '{selector: {gw: x}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}',
+  );
+  const told = 'warning VirtualService/shop/v spec';
+  expect(places([orders, part])).toEqual([told]);
+  expect(places([orders, g, part, root('other')])).toContain(told);
+  expect(places([orders, g, part, root('v', '')])).toContain(told);
+  expect(places([orders, g, part, root('v')])).toEqual([]);
+});
+
+test('a match for a port that the hosts do not have, or that has another protocol, never matches in the mesh', () => {
+  const mixed = service(
+    'shop/mixed',
+    '{selector: {app: m}, ports: [{name: http, port: 80}, {name: https, port: 443}, {name: tcp, port: 5432}]}',
+  );
+  const to = (port: number) => `route: [{destination: {host: mixed, port: {number: ${port}}}}]`;
+  const http = (port: number, more = '') =>
+    v(`{hosts: [mixed], ${more}http: [{match: [{port: ${port}}], ${to(80)}}, {${to(80)}}]}`);
+  const told = (kind: string) => [`warning VirtualService/shop/v spec.${kind}[0].match[0].port`];
+  expect(checked([mixed, http(5432)])).toEqual([
+    `${told('http')[0]}: never matches: port 5432 has protocol TCP, which http routes are not for; write another kind of route, or declare the protocol.`,
+  ]);
+  expect(checked([mixed, http(81)])).toEqual([
+    `${told('http')[0]}: never matches: its hosts have no port 81; name one of 80, 443, 5432.`,
+  ]);
+  const tls = (port: number) =>
+    v(`{hosts: [mixed], tls: [{match: [{port: ${port}, sniHosts: [mixed.shop.svc.cluster.local]}], ${to(443)}}]}`);
+  const tcp = (port: number) => v(`{hosts: [mixed], tcp: [{match: [{port: ${port}}], ${to(5432)}}]}`);
+  expect(places([mixed, tls(80)])).toEqual(told('tls'));
+  expect(places([mixed, tcp(80)])).toEqual(told('tcp'));
+  for (const fine of [http(80), tls(443), tcp(5432)]) expect(places([mixed, fine])).toEqual([]);
+  const g = gateway(
+    'edge/g',
+    '{selector: {gw: x}, servers: [{port: {number: 81, name: http, protocol: HTTP}, hosts: ["*"]}]}',
+  );
+  expect(places([mixed, g, http(81, 'gateways: [edge/g], ')])).toEqual([]);
+});

@@ -9,7 +9,8 @@ import { type Settings, settingOf } from '../settings.ts';
 import { remarksOnIdentities } from './identity-remarks.ts';
 import type { HasProblems, Remark } from './problems.ts';
 import { declarePortsByLabel } from './ports-by-label.ts';
-import { remarksOnTcp } from './tcp-remarks.ts';
+import type { RouterServers } from './router-servers.ts';
+import { remarksOnConnections, remarksOnTcp } from './tcp-remarks.ts';
 
 export interface AuthorizationFindingDeps {
   readonly policies: Policies;
@@ -22,18 +23,25 @@ export interface AuthorizationFindingDeps {
 const mostRemarks = 20;
 
 /** What is valid in AuthorizationPolicies, and dangerous together with other objects. A dry run harms nobody. */
-export function declareAuthorizationFindings(graph: Graph, deps: AuthorizationFindingDeps): Collection<HasProblems> {
+export function declareAuthorizationFindings(
+  graph: Graph,
+  deps: AuthorizationFindingDeps,
+  routers: RouterServers,
+): Collection<HasProblems> {
   const withTcp = declarePortsByLabel(graph, deps.services, 'tcp');
   return graph.derive(
     'authorizationFindings',
     deps.policies.authorization.models,
     (key, policy, read, emit: Emit<HasProblems>) => {
       if (policy.dryRun) return;
+      const found = routers.find(read, policy.target);
       const remarks = [
         ...remarksOnMesh(policy, settingOf(read, deps.settings.visibility).rootNamespace),
         ...remarksOnPaths(policy, read, deps),
-        ...remarksOnIdentities(policy, read, deps),
-        ...remarksOnTcp(policy, read, withTcp, deps),
+        // What a gateway accepts is up to its servers.
+        ...(found === undefined ? remarksOnIdentities(policy, read, deps) : []),
+        ...remarksOnConnections(policy, found),
+        ...remarksOnTcp(policy, read, withTcp, found, deps),
       ];
       const problems = remarks.slice(0, mostRemarks).map((remark) => ({ object: policy.ref, ...remark }));
       if (problems.length > 0) emit(key, { problems });

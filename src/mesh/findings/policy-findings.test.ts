@@ -109,6 +109,76 @@ describe('identities', () => {
   ])('%s', (_, objects, expected) => check(objects, expected));
 });
 
+describe('what refuses, and compares only what requests have', () => {
+  const admin = to({ paths: ['/admin'] });
+  const custom = (spec: object) =>
+    security('AuthorizationPolicy', 'shop/p', { action: 'CUSTOM', provider: { name: 'a' }, ...spec });
+  const extension = istio('extensionProviders: [{name: a, envoyExtAuthzGrpc: {service: a.shop, port: 80}}]');
+  const everything = ['/shop/p spec.rules[0] TooBroad: compares only what'];
+  const router = of({ gw: 'x' });
+  const gateway = (path: string, servers: object[], selector: object = { gw: 'x' }) =>
+    objectOf('Gateway', path, { spec: { selector, servers } });
+  const http = { port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*'] };
+  const tcp = { port: { number: 90, name: 'tcp', protocol: 'TCP' }, hosts: ['*'] };
+  const web = gateway('edge/g', [http]);
+  const routers = service('shop/r', {
+    selector: { gw: 'x' },
+    ports: [
+      { name: 'https', port: 443 },
+      { name: 'status', port: 15021 },
+    ],
+  });
+  test.each<Case>([
+    ['a DENY of a path closes TCP ports', [deny('shop/p', admin)], everything],
+    [
+      'so does one alternative of several',
+      [deny('shop/p', { rules: [{ to: [{ operation: { ports: ['80'] } }, { operation: { methods: ['GET'] } }] }] })],
+      everything,
+    ],
+    ['with ports, it does not', [deny('shop/p', to({ paths: ['/admin'], ports: ['80'] }))], []],
+    ['a CUSTOM rule of a path checks TCP ports', [custom(admin), extension], everything],
+    ['an ALLOW of a path is not for TCP ports', [allow('shop/p', admin)], []],
+    ['AUDIT refuses nothing', [security('AuthorizationPolicy', 'shop/p', { action: 'AUDIT', ...admin })], []],
+    [
+      'a header in when is HTTP, too',
+      [deny('shop/p', { rules: [{ when: [{ key: 'request.headers[a]', values: ['b'] }] }] })],
+      everything,
+    ],
+    ['nothing is closed on routers for requests only', [deny('shop/p', { ...router, ...admin }), web], []],
+    [
+      'nor if Gateways for some of them, or for more labels, are among the files',
+      [deny('shop/p', { ...router, ...admin }), gateway('edge/g', [http], { gw: 'x', tier: 'a' })],
+      [],
+    ],
+    [
+      'a server for connections is closed',
+      [deny('shop/p', { ...router, ...admin }), gateway('edge/g', [http, tcp])],
+      everything,
+    ],
+    [
+      'also one of another Gateway for the same routers',
+      [deny('shop/p', { ...router, ...admin }), web, gateway('edge/h', [tcp], { istio: 'y' })],
+      everything,
+    ],
+    ['and what is not selected by Gateways', [deny('shop/p', { ...app, ...admin }), web], everything],
+    [
+      'an ALLOW is about the servers of routers, not about ports of their Service',
+      [allow('shop/p', { ...router, ...admin }), web, routers],
+      [],
+    ],
+    [
+      'where one is for connections, nothing is allowed there',
+      [allow('shop/p', { ...router, ...admin }), gateway('edge/g', [http, tcp]), routers],
+      ['/shop/p spec.rules Ineffective: compare only what'],
+    ],
+    [
+      'what routers accept is up to their servers, not to PeerAuthentications',
+      [deny('shop/p', { ...router, ...from({ principals: ['cluster.local/ns/shop/sa/a'] }) }), web],
+      [],
+    ],
+  ])('%s', (_, objects, expected) => check(objects, expected));
+});
+
 describe('TCP ports', () => {
   const tcp = (name: string, labels: object) =>
     service(`shop/${name}`, { selector: labels, ports: [{ name: 'tcp', port: 5432 }] });
@@ -353,6 +423,20 @@ describe('a rule for tokens on a port whose protocol is detected', () => {
     ],
     ['that may be left out', [tokens('shop/r'), asked, detected], []],
     ['of others', [required('shop/r', of({ app: 'b' })), detected], []],
+    [
+      'of routers, which have the ports of their Gateways',
+      [
+        required('shop/r', app),
+        detected,
+        objectOf('Gateway', 'edge/g', {
+          spec: {
+            selector: { app: 'a' },
+            servers: [{ port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*'] }],
+          },
+        }),
+      ],
+      [],
+    ],
     [
       'with a protocol',
       [required('shop/r', app), service('shop/a', { selector: { app: 'a' }, ports: ports('http') })],

@@ -2,17 +2,24 @@ import type { Collection, Graph } from '../../cache/graph.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import type { Inputs } from '../inputs.ts';
 import type { Services } from '../objects/services.ts';
+import type { Sidecars } from '../objects/sidecars.ts';
 import type { VirtualServices } from '../objects/virtual-services.ts';
+import type { Workloads } from '../objects/workloads.ts';
 import { type AuthorizationFindingDeps, declareAuthorizationFindings } from './authorization.ts';
 import { declareAuthorizerProblems } from './authorizers.ts';
 import { type IdlePolicyDeps, declareIdlePolicies } from './idle-policies.ts';
 import { declareKeySetProblems } from './key-sets.ts';
+import { declarePreflightRemarks } from './preflights.ts';
 import type { HasProblems } from './problems.ts';
+import { declareRouterServers } from './router-servers.ts';
+import { declareSharedWorkloads } from './shared-workloads.ts';
 import { declareTokenFindings } from './tokens.ts';
 
 export interface PolicyFindingDeps extends AuthorizationFindingDeps, IdlePolicyDeps {
   readonly inputs: Inputs;
+  readonly workloads: Workloads;
   readonly services: Services;
+  readonly sidecars: Sidecars;
   readonly virtualServices: VirtualServices;
 }
 
@@ -27,11 +34,14 @@ export function declarePolicyFindings(
   gateways: Collection<GatewayModel>,
 ): readonly Collection<HasProblems>[] {
   const { inputs, policies, settings, services, virtualServices } = deps;
+  const routers = declareRouterServers(graph, gateways);
   return [
     declareKeySetProblems(graph, policies, inputs),
     declareAuthorizerProblems(graph, policies, settings),
-    declareAuthorizationFindings(graph, deps),
-    ...declareTokenFindings(graph, policies, settings, services, virtualServices, gateways),
+    declareAuthorizationFindings(graph, deps, routers),
+    ...declareTokenFindings(graph, policies, settings, services, virtualServices, gateways, routers),
+    declarePreflightRemarks(graph, { policies, virtualServices, gateways, settings }),
     ...declareIdlePolicies(graph, deps),
+    declareSharedWorkloads(graph, deps),
   ];
 }

@@ -12,8 +12,9 @@ import { parseObjectKey, objectKey } from '../../api/object.ts';
 import { toldTo } from '../../settle/delegate.ts';
 import { missingDestination } from '../../settle/missing-destination.ts';
 import { type GatewayHosts, declareGatewayHosts, outsideGateways } from './gateway-hosts.ts';
+import { declareIdleDelegates } from './idle-delegates.ts';
 import type { HasProblems } from './problems.ts';
-import { addressHosts, uselessRoutes } from './useless-routes.ts';
+import { addressHosts, uselessPorts, uselessRoutes } from './useless-routes.ts';
 import { type DestinationDeps, lookupFor, nameOf } from '../resources/destinations.ts';
 import { concreteService, serviceFor } from '../clients/lookups.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
@@ -52,7 +53,7 @@ export function declareReferences(graph: Graph, deps: ReferenceDeps): readonly C
       if (problems.length > 0) emit(key, { problems });
     },
   );
-  return [routes, rules, sidecars];
+  return [routes, rules, sidecars, declareIdleDelegates(graph, deps.virtualServices)];
 }
 
 function missingEgressProxy(model: SidecarModel, read: Reader, deps: ReferenceDeps): Problem[] {
@@ -79,6 +80,7 @@ function* findingsOf(
   yield* missingGateways(key, model, read, deps);
   yield* outsideGateways(key, model, read, deps.gatewayHosts);
   yield* uselessRoutes(key, model, read, deps);
+  yield* uselessPorts(model, read, deps);
   yield* addressHosts(model, read, deps);
 }
 

@@ -1,9 +1,9 @@
 import type { ObjectRef } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
-import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
+import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { AuthorizationPolicyModel, Condition } from '../../model/authorization.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
-import { type Labels, printSelector } from '../../model/labels.ts';
+import { mayOverlap } from '../../model/labels.ts';
 import { type PolicyObject, selectorsOf } from '../../model/policy-target.ts';
 import { mustSeeRequests } from '../../model/request-authentication.ts';
 import { labelKeys } from '../objects/label-keys.ts';
@@ -11,10 +11,12 @@ import type { Policies } from '../objects/policies.ts';
 import type { VirtualServices } from '../objects/virtual-services.ts';
 import type { Services } from '../objects/services.ts';
 import type { Settings } from '../settings.ts';
-import { allOf, wholeOf } from '../whole.ts';
+import { allOf } from '../whole.ts';
+import { type GatewayOfRoutes, declareGatewaysOfRoutes } from './gateways-of-routes.ts';
 import { declareOverlaps } from './policy-overlaps.ts';
 import { type PortOfService, declarePortsByLabel } from './ports-by-label.ts';
 import type { HasProblems } from './problems.ts';
+import type { RouterServers } from './router-servers.ts';
 
 /** At most this many are reported for each object. */
 const mostRemarks = 20;
@@ -35,8 +37,12 @@ export function declareTokenFindings(
   services: Services,
   virtualServices: VirtualServices,
   gateways: Collection<GatewayModel>,
+  routers: RouterServers,
 ): readonly Collection<HasProblems>[] {
-  const routing = declareRoutingGateways(graph, virtualServices, gateways);
+  // What a request may do without a token is written there.
+  const routing = declareGatewaysOfRoutes(graph, 'claims', { routes: virtualServices.routes, gateways }, ({ http }) =>
+    http.some(({ matches }) => matches.some(({ claims }) => claims.length > 0)),
+  );
   const verifying = declareOverlaps(graph, 'verifying policies', requests, settings, ({ rules }) => rules.length > 0);
   const asking = declareOverlaps(
     graph,
@@ -70,6 +76,7 @@ export function declareTokenFindings(
     }),
     graph.derive('tokens on detected ports', requests.models, (key, policy, read, emit: Emit<HasProblems>) => {
       const rule = policy.rules.find(mustSeeRequests);
+      if (routers.find(read, policy.target) !== undefined) return;
       const found = rule && detectedPortOf(policy, read, detected);
       if (rule === undefined || found === undefined) return;
       const message = `must see every request, but the protocol of port ${found.port} of Service ${found.service} is detected: its connections that are not recognized as HTTP are closed, because a client could disguise a request as one of them. Set appProtocol, or name the port http-NAME or tcp-NAME.`;
@@ -90,36 +97,10 @@ function detectedPortOf(
   return keys.flatMap((name) => read.get(detected, name) ?? []).find(({ selector }) => mayOverlap(labels, selector));
 }
 
-/** Selectors of gateways with routes that compare claims: what a request may do without a token is written there. */
-function declareRoutingGateways(
-  graph: Graph,
-  { routes }: VirtualServices,
-  gateways: Collection<GatewayModel>,
-): Index<Labels> {
-  const claiming = graph.index('routes with claims by gateway', routes, (_, { http, gateways: names }) =>
-    http.some(({ matches }) => matches.some(({ claims }) => claims.length > 0)) ? names : [],
-  );
-  const routing = graph.derive('gateways with claims', gateways, (key, gateway, read, emit: Emit<Labels>) => {
-    const { namespace, name, selector } = gateway;
-    if (read.group(claiming, `${namespace}/${name}`).length > 0) emit(key, selector);
-  });
-  const distinct = graph.derive(
-    'selectors of gateways with claims',
-    graph.index('gateways with claims by selector', routing, (_, selector) => [printSelector(selector)]),
-    (key, [{ value }], _, emit: Emit<Labels>) => emit(key, value),
-  );
-  return wholeOf(graph, 'all selectors of gateways with claims', distinct);
-}
-
 /** Whether a router may be selected by one of the gateways and by the policy. */
-function routesByClaims(gateways: readonly Labels[], { target }: PolicyObject): boolean {
+function routesByClaims(gateways: readonly GatewayOfRoutes[], { target }: PolicyObject): boolean {
   if (gateways.length > mostCompared) return true;
-  return selectorsOf(target).some((labels) => gateways.some((selector) => mayOverlap(labels, selector)));
-}
-
-/** Whether a workload can have the labels of both. */
-function mayOverlap(labels: Labels, selector: Labels): boolean {
-  return Object.entries(labels).every(([name, value]) => !Object.hasOwn(selector, name) || selector[name] === value);
+  return selectorsOf(target).some((labels) => gateways.some(({ selector }) => mayOverlap(labels, selector)));
 }
 
 function remark(object: ObjectRef, field: string, message: string): Problem {

@@ -76,10 +76,23 @@ function advice(taken: readonly RouteKind[], written: readonly RouteKind[]): str
 
 /** The protocols of all ports of its hosts; undefined: one of them is not known. */
 function portsOf(model: VirtualServiceModel, read: Reader, deps: DestinationDeps): readonly Protocol[] | undefined {
+  return servicesOf(model, read, deps)?.flatMap(({ ports }) => ports.map(({ protocol }) => protocol));
+}
+
+/** Those of all its hosts; undefined: one of them is not known, or its ports are not. */
+function servicesOf(
+  model: VirtualServiceModel,
+  read: Reader,
+  deps: DestinationDeps,
+): readonly MeshService[] | undefined {
   const view = { client: model.namespace, traits: anyTraits };
-  const services = model.hosts.map((host) => (isWildcard(host) ? undefined : concreteService(read, deps, view, host)));
-  if (services.some((service) => service === undefined || service.ports.length === 0)) return undefined;
-  return services.flatMap((service) => service?.ports.map(({ protocol }) => protocol) ?? []);
+  const services: MeshService[] = [];
+  for (const host of model.hosts) {
+    const service = isWildcard(host) ? undefined : concreteService(read, deps, view, host);
+    if (service === undefined || service.ports.length === 0) return undefined;
+    services.push(service);
+  }
+  return services;
 }
 
 function whyUseless(kind: RouteKind, model: VirtualServiceModel, read: Reader, deps: DestinationDeps): string {
@@ -99,6 +112,35 @@ function whyUseless(kind: RouteKind, model: VirtualServiceModel, read: Reader, d
 /** Whether sidecars may take http routes of a VirtualService for the mesh. */
 export function takesHttp(model: VirtualServiceModel, read: Reader, deps: DestinationDeps): boolean {
   return portsOf(model, read, deps)?.some(isRouted) ?? true;
+}
+
+/** Matches for a port that the hosts do not have, or on which routes of their kind have no effect, on sidecars. */
+export function* uselessPorts(model: VirtualServiceModel, read: Reader, deps: DestinationDeps): Iterable<Problem> {
+  if (!model.gateways.includes(meshGateway)) return;
+  const isForMesh = (gateways: readonly string[]) =>
+    (gateways.length > 0 ? gateways : model.gateways).every((gateway) => gateway === meshGateway);
+  const limited = kinds.flatMap((kind) =>
+    model[kind].flatMap((route) => {
+      if ('object' in route && route.object !== model.ref) return [];
+      return route.matches.flatMap(({ port, gateways, ...match }, i) => {
+        const hasSubnets = 'destinationSubnets' in match && match.destinationSubnets.length > 0;
+        if (port === 0 || hasSubnets || !isForMesh(gateways)) return [];
+        return [{ kind, port, field: `${route.field}.match[${i}].port` }];
+      });
+    }),
+  );
+  const ports = limited.length === 0 ? [] : (servicesOf(model, read, deps) ?? []).flatMap((service) => service.ports);
+  for (const { kind, port, field } of limited) {
+    // Of none at all, something else is said.
+    if (!ports.some(({ protocol }) => takes[kind](protocol))) continue;
+    const same = ports.filter(({ number }) => number === port);
+    if (same.some(({ protocol }) => takes[kind](protocol))) continue;
+    const why =
+      same.length === 0
+        ? `its hosts have no port ${port}; name one of ${[...new Set(ports.map(({ number }) => number))].join(', ')}`
+        : `port ${port} has protocol ${same[0]!.protocol}, which ${kind} routes are not for; write another kind of route, or declare the protocol`;
+    yield problem(model, field, `never matches: ${why}.`);
+  }
 }
 
 /** Hosts that are addresses of services: sidecars find routes by the host of a service. */

@@ -10,29 +10,11 @@ function remarks(spec: unknown): string[] {
 }
 
 const to = (...operations: object[]) => ({ to: operations.map((operation) => ({ operation })) });
-const path = to({ paths: ['/admin'] });
-const provider = { action: 'CUSTOM', provider: { name: 'a' } };
-const onTcp = ['spec.rules[0] TooBroad compares only what'];
 const host = (name: string) => [`spec.rules[0] Ineffective compares the host`, name];
 
 test.each<[string, object, string[]]>([
   ['an ALLOW rule that is empty', { rules: [{}] }, ['spec.rules[0] TooBroad is empty, and']],
   ['an empty rule that denies is meant', { action: 'DENY', rules: [{}] }, []],
-  ['a DENY of a path closes TCP ports', { action: 'DENY', rules: [path] }, onTcp],
-  [
-    'so does one alternative of several',
-    { action: 'DENY', rules: [to({ ports: ['80'] }, { methods: ['GET'] })] },
-    onTcp,
-  ],
-  ['with ports, it does not', { action: 'DENY', rules: [to({ paths: ['/admin'], ports: ['80'] })] }, []],
-  ['a CUSTOM rule of a path checks TCP ports', { ...provider, rules: [path] }, onTcp],
-  ['an ALLOW of a path is not for TCP ports', { rules: [path] }, []],
-  ['AUDIT refuses nothing', { action: 'AUDIT', rules: [path] }, []],
-  [
-    'a header in when is HTTP, too',
-    { action: 'DENY', rules: [{ when: [{ key: 'request.headers[a]', values: ['b'] }] }] },
-    onTcp,
-  ],
   ['a namespace is not', { action: 'DENY', rules: [{ from: [{ source: { namespaces: ['a'] } }] }] }, []],
   ['a host without port', { rules: [to({ hosts: ['a.com'] })] }, [host('a.com')[0]!]],
   ['a not-host without port', { rules: [to({ notHosts: ['a.com'] })] }, [host('a.com')[0]!]],

@@ -1,5 +1,5 @@
 import { quote } from '../../api/quote.ts';
-import { type AuthorizationRule, type Clause, isOfHttp, textMatch } from '../../model/authorization.ts';
+import { type AuthorizationRule, type Clause, textMatch } from '../../model/authorization.ts';
 import type { AuthorizationAction } from '../../model/authorization.ts';
 import type { Field } from '../field.ts';
 import { methodMeant } from '../methods.ts';
@@ -21,32 +21,10 @@ export function remarkOnRules(rules: readonly AuthorizationRule[], field: Field,
         'TooBroad',
         'is empty, and allows every request and connection. Name who, or what, is allowed.',
       ]);
-    if ((action === 'DENY' || action === 'CUSTOM') && isOpenToTcp(rule))
-      remarks.push([
-        path,
-        'TooBroad',
-        `compares only what HTTP requests have; on TCP ports, ${action === 'DENY' ? 'it denies every connection' : 'every connection is checked'}. Add to.operation.ports with the HTTP ports of the workload.`,
-      ]);
     for (const clause of clauses)
       remarks.push(...remarksOnHosts(clause, path), ...remarksOnStars(clause, path), ...remarksOnMethods(clause, path));
   }
   for (const [path, reason, message] of remarks.slice(0, mostRemarks)) field.findings.report(path, reason, message);
-}
-
-/** Whether an alternative matches all connections on TCP ports, because only what HTTP requests have would tell. */
-function isOpenToTcp({ from, to, when }: AuthorizationRule): boolean {
-  if (isOfPorts(when)) return false;
-  const anyPort = (to.length === 0 ? [[]] : to).filter((clause) => !isOfPorts(clause));
-  return anyPort.some(isOnlyOfHttp) || (anyPort.length > 0 && [...from, when].some(isOnlyOfHttp));
-}
-
-/** Whether nothing is left of it on TCP ports. */
-function isOnlyOfHttp(clause: Clause): boolean {
-  return clause.length > 0 && clause.every(({ attribute }) => isOfHttp(attribute));
-}
-
-function isOfPorts(clause: Clause): boolean {
-  return clause.some(({ attribute }) => attribute.kind === 'port');
 }
 
 /** Kinds of which no value has a star itself; in paths, it is rare. */

@@ -19,7 +19,7 @@ export function reconcilePeerAuthentication(object: PeerAuthentication, source: 
       level.invalid('is not a port; use a number from 1 to 65535.');
     else ports[Number(port)] = readMode(level);
   }
-  if (levels.isSet && base.target.kind !== 'labels')
+  if (levels.isSet && base.target.kind !== 'labels' && !isAstray)
     levels.invalid('requires a selector with matchLabels, and has no effect without one.');
   else if (levels.isSet && levels.entries().length === 0) levels.invalid('must have at least one port.');
   const mode = readMode(spec.get('mtls'));

@@ -1,4 +1,5 @@
 import { type KubernetesObject, objectKey, refOf } from '../../api/object.ts';
+import { withArticle } from '../../api/article.ts';
 import { quote } from '../../api/quote.ts';
 import type { PolicyObject, PolicyTarget } from '../../model/policy-target.ts';
 import { Field, Findings } from '../field.ts';
@@ -74,11 +75,11 @@ export function readTarget(spec: Field): PolicyTarget {
       findings.report(
         reference.path,
         'Ineffective',
-        `is a ${kind}, which only waypoints act on, and there are none. Use a selector for the workloads instead.`,
+        `is ${withArticle(kind!)}, which only waypoints act on, and there are none. Use a selector for the workloads instead.`,
       );
     else
       reference.invalid(
-        `is a ${quote(kind!)} of group ${quote(group!)}; a policy can be for a Gateway of gateway.networking.k8s.io.`,
+        `is ${withArticle(quote(kind!))} of group ${quote(group!)}; a policy can be for a Gateway of gateway.networking.k8s.io.`,
       );
     return [];
   });

@@ -159,6 +159,22 @@ test.each<[object, string, object]>([
   expect(first(rule(more))).toMatchObject({ outputClaimToHeaders: [], keys: { kind: 'inline' }, ...kept });
 });
 
+test.each([
+  ['https://example.com/roles', true],
+  ['example.com/roles', true],
+  ['kubernetes.io', true],
+  ['kubernetes.io.namespace', true],
+  ['a..b', true],
+  ['realm.roles', false],
+  ['sub', false],
+  ['urn:roles', false],
+])('claim %s as a header is told to be out of reach: %j', (claim, isTold) => {
+  const { model, problems } = reconcile(rule({ outputClaimToHeaders: [{ header: 'x', claim }] }));
+  const told = [{ field: 'spec.jwtRules[0].outputClaimToHeaders[0].claim', reason: 'Ineffective' }];
+  expect(problems).toMatchObject(isTold ? told : []);
+  expect(model.rules).toMatchObject([{ outputClaimToHeaders: [{ header: 'x', claim }] }]);
+});
+
 test('of too many rules, those stay that keep requests out', () => {
   const many = Array.from({ length: 150 }, (_, i) => ({ issuer, jwks, ...(i >= 120 && { presence: 'REQUIRED' }) }));
   const { model, problems } = reconcile({ jwtRules: many });

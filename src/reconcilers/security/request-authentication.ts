@@ -137,7 +137,23 @@ function readClaimHeader(field: Field): JwtRule['outputClaimToHeaders'] {
     header.invalid(`${quote(header.string())} is not a header name of letters, digits, hyphens and underscores.`);
     return [];
   }
+  if (isOutOfReach(claim.string()))
+    claim.findings.report(
+      claim.path,
+      'Ineffective',
+      `is never found: in ${quote(claim.string())}, dots lead to claims within claims, so that a claim with a dot in its own name cannot be copied, and requests do not get ${quote(header.string())}. Have the issuer add a claim without dots, or use outputPayloadToHeader.`,
+    );
   return claim.string() === '' ? [] : [{ header: header.string(), claim: claim.string() }];
+}
+
+/**
+ * Envoy takes every dot for a step (StructUtils of its jwt_verify_lib), and no claim is called `https://example`: names
+ * that collide with nobody's are URLs, or begin with a domain.
+ */
+function isOutOfReach(claim: string): boolean {
+  return (
+    claim.includes('.') && (/[/:]/.test(claim) || claim.split('.').includes('') || /^kubernetes\.io\b/.test(claim))
+  );
 }
 
 function isHeaderName(field: Field): boolean {

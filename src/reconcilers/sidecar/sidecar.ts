@@ -121,12 +121,25 @@ export function selectSidecar(
   );
 }
 
-/** For messages: Sidecars of a namespace without a selector that never apply because an older one does. */
+/** For messages: Sidecars of a namespace that never apply because of an older one. */
 export function shadowedSidecars(own: readonly SidecarModel[]): readonly { loser: SidecarModel; message: string }[] {
-  const [winner, ...losers] = own.filter(({ workloadSelector }) => workloadSelector === undefined).sort(compareAge);
-  if (winner === undefined) return [];
-  return losers.map((loser) => ({
+  const byAge = [...own].sort(compareAge);
+  const [winner, ...losers] = byAge.filter(({ workloadSelector }) => workloadSelector === undefined);
+  const without = losers.map((loser) => ({
     loser,
-    message: `Of the Sidecars in this namespace without a workloadSelector, ${printWinner(`Sidecar ${quote(winner.name)}`, winner, loser)} is used; remove one of them.`,
+    message: `Of the Sidecars in this namespace without a workloadSelector, ${printWinner(`Sidecar ${quote(winner!.name)}`, winner!, loser)} is used; remove one of them.`,
   }));
+  const selecting = byAge.filter(({ workloadSelector }) => workloadSelector !== undefined).slice(0, mostCompared);
+  const within = selecting.flatMap((loser, i) => {
+    const wider = selecting
+      .slice(0, i)
+      .find(({ workloadSelector = {} }) => selects(workloadSelector, loser.workloadSelector ?? {}));
+    if (wider === undefined) return [];
+    const message = `Of the Sidecars for these workloads, ${printWinner(`Sidecar ${quote(wider.name)}`, wider, loser)} is used; remove one of them, or select other workloads.`;
+    return [{ loser, message }];
+  });
+  return [...without, ...within];
 }
+
+/** Sidecars with selectors in one namespace that are compared with each other. */
+const mostCompared = 200;

@@ -101,6 +101,37 @@ describe('a route that is never used is named, with the one before it', () => {
     ]);
   });
 
+  test('the sentence says whether the earlier match takes the same, more, or everything', () => {
+    const object = (spec: object) => ({
+      apiVersion: 'networking.istio.io/v1' as const,
+      kind: 'VirtualService' as const,
+      metadata: { name: 'a', namespace: 'b' },
+      spec: { hosts: ['a'], ...spec },
+    });
+    const context = {
+      source: 'x',
+      domainSuffix: 'cluster.local',
+      rootNamespace: 'istio-system',
+      defaultExportTo: ['*'],
+    };
+    const sentence = (...matches: object[][]): string[] =>
+      reconcileVirtualService(object({ http: matches.map((match) => ({ match, route })) }), context)
+        .models.flatMap(shadowedRoutes)
+        .map(({ message }) => message);
+    expect(sentence([prefix('/a')], [prefix('/a/b')])).toEqual([
+      'is never used: spec.http[0].match[0] comes first and matches every path that begins with "/a"; move spec.http[0] after this route.',
+    ]);
+    expect(sentence([prefix('/a'), prefix('/a/b')])).toEqual([
+      'is never used: spec.http[0].match[0] comes first and matches every path that begins with "/a"; remove this match.',
+    ]);
+    expect(sentence([prefix('/a')], [prefix('/a')])).toEqual([
+      'is never used: spec.http[0].match[0] comes first and matches the same; remove one of them.',
+    ]);
+    expect(sentence([prefix('/'), prefix('/a')])).toEqual([
+      'is never used: spec.http[0].match[0] comes first and matches everything; remove this match.',
+    ]);
+  });
+
   test('ten thousand routes are looked at without comparing each with each, and the first twenty are named', () => {
     const many = Array.from({ length: 10_000 }, (_, i) => [prefix(`/${'x'.repeat(i % 500)}/${i}/`)]);
     expect(http(...many)).toEqual([]);

@@ -1,4 +1,5 @@
 import type { Problem } from '../../api/problem.ts';
+import { quote } from '../../api/quote.ts';
 import { compareText } from '../../model/age.ts';
 import type { StringMatch } from '../../model/route.ts';
 import type { HttpMatch, L4Match, VirtualServiceModel } from '../../model/virtual-service.ts';
@@ -45,10 +46,15 @@ function reportList(routes: readonly Shadowing[], report: (field: string, messag
     }
     for (const match of matches.slice(first, next)) {
       const key = keyOf(match);
-      const earlier = same.get(key) ?? ownersOfPaths.get(match);
-      const owner = all ?? (earlier && fieldOf(earlier));
-      if (owner !== undefined)
-        report(fieldOf(match), `is never used: ${owner} comes first and matches the same; remove one of them.`);
+      const [equal, wider] = [same.get(key), ownersOfPaths.get(match)];
+      if (all !== undefined)
+        report(fieldOf(match), `is never used: ${all} comes first and matches everything; remove this match.`);
+      else if (equal !== undefined)
+        report(
+          fieldOf(match),
+          `is never used: ${fieldOf(equal)} comes first and matches the same; remove one of them.`,
+        );
+      else if (wider !== undefined) report(fieldOf(match), `is never used: ${fieldOf(wider)} ${wayPast(wider, match)}`);
       else if (!isDelegate) {
         same.set(key, match);
         if (match.others === '' && takesAllPaths(match.uri)) all = fieldOf(match);
@@ -71,6 +77,13 @@ interface Placed {
 function placed(route: Shadowing, index: number, match: Partial<HttpMatch> | L4Match): Placed {
   const { uri, ignoreUriCase = false } = match as Partial<HttpMatch>;
   return { route, index, uri, ignoreUriCase, others: othersOf(match) };
+}
+
+/** What to do about a match for a longer path, or with more conditions, than one before it. */
+function wayPast({ uri, route }: Placed, { route: own }: Placed): string {
+  const prefix = uri?.kind === 'prefix' ? quote(uri.value) : '';
+  const remedy = route === own ? 'remove this match' : `move ${route.field} after this route`;
+  return `comes first and matches every path that begins with ${prefix}; ${remedy}.`;
 }
 
 const fieldOf = ({ route, index }: Placed): string => `${route.field}.match[${index}]`;

@@ -1,0 +1,98 @@
+import type { SourceKindName } from '../api/kinds.ts';
+import { type KubernetesObject, refOf } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
+import { quote } from '../api/quote.ts';
+import type { LoadedDirectory } from '../directory/load.ts';
+import type { FileContext } from './context.ts';
+import { textsAt } from './texts.ts';
+
+/** A place where objects of a kind name namespaces. */
+interface Place {
+  readonly kind: SourceKindName;
+  /** `spec.rules[].from[]`: every element. */
+  readonly at: string;
+  /** The namespace that a text there names; undefined for none. */
+  readonly read: (text: string) => string | undefined;
+  readonly consequence: string;
+}
+
+const itself = (text: string): string => text;
+const beforeSlash = (text: string): string | undefined => /^~?([^/]+)\//.exec(text)?.[1];
+const ofPrincipal = (text: string): string | undefined => /\/ns\/([^/]+)\/sa\//.exec(text)?.[1];
+
+const nobody = 'it matches nobody';
+
+const places: readonly Place[] = [
+  ...(['VirtualService', 'DestinationRule', 'ServiceEntry'] as const).map((kind) => ({
+    kind,
+    at: 'spec.exportTo[]',
+    read: itself,
+    consequence: 'no client uses the object there',
+  })),
+  { kind: 'VirtualService', at: 'spec.http[].match[].sourceNamespace', read: itself, consequence: nobody },
+  { kind: 'VirtualService', at: 'spec.tcp[].match[].sourceNamespace', read: itself, consequence: nobody },
+  { kind: 'VirtualService', at: 'spec.tls[].match[].sourceNamespace', read: itself, consequence: nobody },
+  {
+    kind: 'Gateway',
+    at: 'spec.servers[].hosts[]',
+    read: beforeSlash,
+    consequence: 'no VirtualService has routes for it',
+  },
+  { kind: 'Sidecar', at: 'spec.egress[].hosts[]', read: beforeSlash, consequence: 'nothing is imported from there' },
+  ...ofCallers('namespaces', 'notNamespaces', 'source.namespace', itself),
+  ...ofCallers('principals', 'notPrincipals', 'source.principal', ofPrincipal),
+  ...ofCallers('serviceAccounts', 'notServiceAccounts', 'source.serviceAccount', beforeSlash),
+];
+
+/** Those that exist in every cluster. */
+const ALWAYS = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
+
+/** At most this many are reported for each object. */
+const mostRemarks = 20;
+
+/**
+ * Namespaces that objects name and that do not exist, if the files tell which ones exist: they contain Namespaces, or
+ * are complete. A namespace with an object exists, too.
+ */
+export function remarksOnNamespaces(
+  { objects }: Pick<LoadedDirectory, 'objects'>,
+  { source, rootNamespace, complete }: FileContext,
+): readonly Problem[] {
+  const declared = objects.get('Namespace') ?? [];
+  if (declared.length === 0 && !complete) return [];
+  const known = new Set([...ALWAYS, rootNamespace, ...declared.map(({ metadata }) => metadata.name)]);
+  for (const all of objects.values()) for (const { metadata } of all) known.add(metadata.namespace ?? '');
+  return [...Map.groupBy(places, ({ kind }) => kind)].flatMap(([kind, own]) =>
+    (objects.get(kind) ?? []).flatMap((object) => remarksOn(object, own, known, source).slice(0, mostRemarks)),
+  );
+}
+
+function remarksOn(
+  object: KubernetesObject,
+  own: readonly Place[],
+  known: ReadonlySet<string>,
+  cluster: string,
+): readonly Problem[] {
+  return own.flatMap(({ at, read, consequence }) =>
+    textsAt(object, at).flatMap(({ text, field }): Problem[] => {
+      const namespace = read(text);
+      if (namespace === undefined || !isName(namespace) || known.has(namespace)) return [];
+      const message = `names namespace ${quote(namespace)}, which is neither declared here nor the namespace of an object, so that ${consequence}. Correct the name, or create the namespace.`;
+      return [{ object: refOf(cluster, object), field, reason: 'Ineffective', message }];
+    }),
+  );
+}
+
+/** Neither `*`, `.` or `~`, nor a value with a wildcard. */
+const isName = (text: string): boolean => /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(text);
+
+/** What a policy compares, in both forms. */
+function ofCallers(name: string, not: string, key: string, read: Place['read']): readonly Place[] {
+  const [source, when] = ['spec.rules[].from[].source', `spec.rules[].when[${key}]`];
+  return [`${source}.${name}[]`, `${when}.values[]`, `${source}.${not}[]`, `${when}.notValues[]`].map((at, i) => ({
+    kind: 'AuthorizationPolicy',
+    at,
+    read,
+    consequence: i < 2 ? nobody : 'it excludes nobody',
+  }));
+}
