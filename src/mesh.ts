@@ -50,10 +50,10 @@ import { declareWorlds } from './mesh/clients/worlds.ts';
 import { type RolloutsOf, publicationOf } from './mesh/publication.ts';
 import { declareReferences } from './mesh/findings/references.ts';
 import { type WantedCredential, declareCredentials } from './mesh/resources/credentials.ts';
-import { declareRuleCredentialProblems } from './mesh/findings/rule-credentials.ts';
-import { declareRuleFileProblems } from './mesh/findings/unread-files.ts';
-import { declareEmptySubsets } from './mesh/findings/empty-subsets.ts';
-import { declareRuleRemarks } from './mesh/findings/rule-remarks.ts';
+import { declareRuleFindings } from './mesh/findings/rule-findings.ts';
+import { declareIdleSelectors } from './mesh/findings/idle-selectors.ts';
+import { declarePortProtocols } from './mesh/findings/port-protocols.ts';
+import { declareSelection } from './mesh/findings/selection.ts';
 import { declareSharedHosts } from './mesh/findings/shared-hosts.ts';
 import { declareWorkloadPortRemarks } from './mesh/findings/workload-ports.ts';
 import { declareSecrets } from './mesh/resources/secrets.ts';
@@ -238,6 +238,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const ownTrustDomain = (): string => settings.security.get(ONE)?.trustDomain ?? 'cluster.local';
   const names = declareNames(graph, nameDemand, deps);
   const listenerConflicts = declareListenerConflicts(graph, deps);
+  const selectsNobody = declareSelection(graph, deps);
   const problems = declareProblems(graph, [
     inputs.failures,
     settings.parsed,
@@ -266,14 +267,13 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     listenerConflicts,
     ...clusters.problems,
     ...inbounds.problems,
-    ...declarePolicyFindings(graph, deps, gateways.models),
+    ...declarePolicyFindings(graph, { ...deps, selectsNobody }, gateways.models),
+    ...declareIdleSelectors(graph, { ...deps, selectsNobody }),
     ...gateways.problems,
     ...credentials.problems,
-    declareRuleCredentialProblems(graph, rules, credentials, inputs),
-    declareRuleFileProblems(graph, rules, services, inputs),
-    declareRuleRemarks(graph, deps),
-    declareEmptySubsets(graph, deps),
+    ...declareRuleFindings(graph, deps, credentials),
     declareSharedHosts(graph, services),
+    declarePortProtocols(graph, services),
     ...declareWorkloadPortRemarks(graph, deps),
   ]);
 

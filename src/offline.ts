@@ -9,7 +9,6 @@ import { createValidator } from './api/validate.ts';
 import { systemClock } from './clock.ts';
 import { remarksOnAmbient } from './check/ambient.ts';
 import { remarksOnFiles } from './check/files.ts';
-import type { FileRemark } from './check/remark.ts';
 import { routersOf } from './check/routers.ts';
 import { SaidByFiles } from './check/said-by-files.ts';
 import { sidecarsOf } from './check/sidecars.ts';
@@ -218,7 +217,7 @@ export function findingsOf(
   loaded: Pick<LoadedDirectory, 'reports' | 'locate'>,
   mesh: Mesh,
   complete: boolean,
-  more: readonly FileRemark[] = [],
+  more: readonly Problem[] = [],
 ): Finding[] {
   // A policy with errors is in force, and is read twice.
   const said = new SaidByFiles(loaded.reports);
@@ -237,9 +236,8 @@ export function findingsOf(
 }
 
 /** What the files refer to may exist elsewhere; what has no effect does no harm. */
-function severityOf({ reason }: FileRemark, complete: boolean): Finding['severity'] {
+function severityOf({ reason }: Problem, complete: boolean): Finding['severity'] {
   if (reason === 'UnsupportedField' || reason === 'Ineffective' || reason === 'TooBroad') return 'warning';
-  if (reason === 'Deprecated') return 'warning';
   return reason === 'RefNotFound' && !complete ? 'warning' : 'error';
 }
 

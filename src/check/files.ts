@@ -1,22 +1,26 @@
+import type { Problem } from '../api/problem.ts';
 import type { LoadedDirectory } from '../directory/load.ts';
+import { remarksOnAnnotations } from './annotations.ts';
+import type { FileContext } from './context.ts';
 import { remarksOnGatewaySelectors } from './gateway-selectors.ts';
-import type { FileRemark } from './remark.ts';
+import { remarksOnInjection } from './injection.ts';
+import { remarksOnServicePorts } from './service-ports.ts';
+import { remarksOnSharedServers } from './shared-servers.ts';
 import { remarksOnNamespaces } from './unknown-namespaces.ts';
 import type { WorkloadObject } from './workloads.ts';
-
-export interface FileContext {
-  /** Of the objects. */
-  readonly source: string;
-  readonly rootNamespace: string;
-  /** What is not in the files does not exist. */
-  readonly complete: boolean;
-}
 
 /** What no condition can say: it is about objects without one, or about Pods before they run. */
 export function remarksOnFiles(
   files: LoadedDirectory,
   workloads: readonly WorkloadObject[],
   context: FileContext,
-): readonly FileRemark[] {
-  return [...remarksOnGatewaySelectors(files, workloads, context), ...remarksOnNamespaces(files, context)];
+): readonly Problem[] {
+  return [
+    ...remarksOnGatewaySelectors(files, workloads, context),
+    ...remarksOnNamespaces(files, context),
+    ...remarksOnSharedServers(files, context),
+    ...remarksOnServicePorts(files, workloads, context),
+    ...remarksOnInjection(files, workloads, context),
+    ...remarksOnAnnotations(files, workloads, context),
+  ];
 }

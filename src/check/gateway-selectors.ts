@@ -5,6 +5,7 @@ import type { Problem } from '../api/problem.ts';
 import type { LoadedDirectory } from '../directory/load.ts';
 import { listIn, textIn } from '../injection/pod.ts';
 import { type Labels, printSelector, selects } from '../model/labels.ts';
+import type { FileContext } from './context.ts';
 import type { WorkloadObject } from './workloads.ts';
 
 /** Labels that workloads of every kind have: that a file has some says nothing about routers. */
@@ -19,7 +20,7 @@ const OF_ANY_WORKLOAD = ['app', 'name', 'version', 'component', 'tier', 'environ
 export function remarksOnGatewaySelectors(
   { objects }: Pick<LoadedDirectory, 'objects'>,
   workloads: readonly WorkloadObject[],
-  { source, complete }: { readonly source: string; readonly complete: boolean },
+  { source, complete }: FileContext,
 ): readonly Problem[] {
   const gateways = (objects.get('Gateway') ?? []) as readonly Gateway[];
   const services = ((objects.get('Service') ?? []) as readonly Service[]).map(({ spec }) => spec?.selector ?? {});

@@ -32,7 +32,8 @@ export function proxyOf(
   },
 ): ConnectedProxy {
   const { type, namespace, labels, account, cluster, pod } = of;
-  const address = (type === 'sidecar' && pod?.status?.podIP) || '127.0.0.1';
+  // One that no endpoint has, unlike those of loopback.
+  const address = pod?.status?.podIP ?? '240.255.255.254';
   return {
     stream: `${type} ${stream}`,
     nodeId: `${type}~${address}~${pod?.metadata.name ?? ''}.${namespace}~${namespace}.svc.cluster.local`,

@@ -1,5 +1,5 @@
 import { printRef } from '../api/object.ts';
-import type { FileRemark } from './remark.ts';
+import type { Problem } from '../api/problem.ts';
 import type { FieldPath } from '../api/schema-path.ts';
 import { parsePath } from '../directory/field-path.ts';
 import type { FileReport } from '../directory/report.ts';
@@ -21,7 +21,7 @@ export class SaidByFiles {
     }
   }
 
-  has({ object, field, reason }: FileRemark): boolean {
+  has({ object, field, reason }: Problem): boolean {
     const said = this.#byObject.get(printRef(object));
     if (said === undefined) return false;
     const own = parsePath(field);

@@ -1,6 +1,6 @@
 import { type Kind, kinds } from '../api/kinds.ts';
 import { objectKey, printRef } from '../api/object.ts';
-import type { FileRemark } from './remark.ts';
+import type { Problem } from '../api/problem.ts';
 import { parsePath } from '../directory/field-path.ts';
 import { templateIn } from '../directory/templates.ts';
 import type { Mesh } from '../mesh.ts';
@@ -15,7 +15,7 @@ export class Templates {
     this.#mesh = mesh;
   }
 
-  nameIn(problem: FileRemark): readonly FileRemark[] {
+  nameIn(problem: Problem): readonly Problem[] {
     const { object, field, reason } = problem;
     const kind = reason === 'Invalid' || reason === 'RefNotFound' ? kinds.find((one) => isOf(one, object)) : undefined;
     if (kind === undefined) return [problem];
@@ -29,4 +29,4 @@ export class Templates {
   }
 }
 
-const isOf = (kind: Kind, ref: FileRemark['object']): boolean => kind.kind === ref.kind && kind.group === ref.group;
+const isOf = (kind: Kind, ref: Problem['object']): boolean => kind.kind === ref.kind && kind.group === ref.group;

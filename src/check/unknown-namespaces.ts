@@ -3,6 +3,7 @@ import { type KubernetesObject, refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import { quote } from '../api/quote.ts';
 import type { LoadedDirectory } from '../directory/load.ts';
+import type { FileContext } from './context.ts';
 import { textsAt } from './texts.ts';
 
 /** A place where objects of a kind name namespaces. */
@@ -55,7 +56,7 @@ const mostRemarks = 20;
  */
 export function remarksOnNamespaces(
   { objects }: Pick<LoadedDirectory, 'objects'>,
-  { source, rootNamespace, complete }: Readonly<{ source: string; rootNamespace: string; complete: boolean }>,
+  { source, rootNamespace, complete }: FileContext,
 ): readonly Problem[] {
   const declared = objects.get('Namespace') ?? [];
   if (declared.length === 0 && !complete) return [];

@@ -39,7 +39,7 @@ export function workloadsOf({ objects, others }: Files, source: string): readonl
         namespace,
         labels: textMembers(metadata['labels']),
         annotations: textMembers(metadata['annotations']),
-        spec: objectIn(template, 'spec'),
+        spec: readable(objectIn(template, 'spec')),
         isRunning: path.length === 0 && textIn(objectIn(template, 'status'), 'phase') === 'Running',
         createdAt: creationTimestamp,
         isOwned: ownerReferences.length > 0,
@@ -90,6 +90,15 @@ function containerOf(container: Json): { name: string; ports: { name?: string; c
 function runningAt(i: number): NonNullable<Pod['status']> {
   const podIP = `240.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}`;
   return { phase: 'Running', podIP, conditions: [{ type: 'Ready', status: 'True' }] };
+}
+
+/** Nobody has checked a template: what is not a container, or a port of one, has no members. */
+function readable(spec: Json): Json {
+  const objectsIn = (value: Json, name: string): Json[] =>
+    listIn(value, name).map((item: unknown) => (isObject(item) ? item : {}));
+  const containers = (name: string): Json[] =>
+    objectsIn(spec, name).map((container) => ({ ...container, ports: objectsIn(container, 'ports') }));
+  return { ...spec, containers: containers('containers'), initContainers: containers('initContainers') };
 }
 
 function textMembers(value: unknown): Labels {

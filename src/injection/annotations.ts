@@ -118,6 +118,14 @@ const UNSUPPORTED: Readonly<Record<string, string>> = {
   'sidecar.istio.io/statsEvictionInterval': 'set it in a ConfigMap named by sidecar.istio.io/bootstrapOverride',
 };
 
+/** Those of Pods. */
+export const annotationNames: readonly string[] = [...Object.keys(readers), ...READ_ELSEWHERE];
+
+/** Whether somebody who creates Pods, or runs in them, knows the annotation. */
+export function isOfPods(name: string): boolean {
+  return Object.hasOwn(readers, name) || READ_ELSEWHERE.has(name) || Object.hasOwn(UNSUPPORTED, name);
+}
+
 /** Warnings about annotations that have no effect, misspelt ones included. */
 export function remarksOn(annotations: Texts): string[] {
   return Object.keys(annotations).flatMap((name) => {

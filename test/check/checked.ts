@@ -9,10 +9,18 @@ const validator = createValidator();
 const protos = createProtos();
 const mesh = readMeshSettings({ flags: {}, env: {} });
 
-/** What `fairlead check` says of a file with these objects: `warning Gateway/edge/web spec.servers[0].hosts: ...`. */
-export function checked(documents: readonly string[], { complete = false, file = 'file.yaml' } = {}): string[] {
+/** `fairlead check` of a file with these objects. */
+export function check(
+  documents: readonly string[],
+  { complete = false, file = 'file.yaml' } = {},
+): ReturnType<typeof checkLoaded> {
   const loaded = loadTexts([{ path: file, text: documents.join('\n---\n') }], validator);
-  return checkLoaded(loaded, { complete, mesh }, protos).findings.map(({ severity, object, field, message }) => {
+  return checkLoaded(loaded, { complete, mesh }, protos);
+}
+
+/** What it says: `warning Gateway/edge/web spec.servers[0].hosts: ...`. */
+export function checked(documents: readonly string[], options?: Parameters<typeof check>[1]): string[] {
+  return check(documents, options).findings.map(({ severity, object, field, message }) => {
     const place = [object === undefined ? '' : printRef(object), field].filter((part) => part !== '').join(' ');
     return `${severity} ${place}: ${message}`;
   });

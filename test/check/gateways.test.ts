@@ -7,7 +7,7 @@ const routers = service(
 );
 const orders = service(
   'shop/orders',
-  '{selector: {app: orders}, ports: [{name: http, port: 8080}, {name: b, port: 9090}]}',
+  '{selector: {app: orders}, ports: [{name: http, port: 8080}, {name: http-b, port: 9090}]}',
 );
 
 const web = (servers: string, selector = '{gw: ingress}', name = 'edge/web') =>

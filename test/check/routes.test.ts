@@ -93,7 +93,9 @@ describe('routes of a kind that nothing takes', () => {
 
   test('nothing is said if the port is detected, if one host is not known, or if another port takes them', () => {
     const detected = service('shop/d', '{selector: {app: d}, ports: [{port: 80}]}');
-    expect(places([detected, v('{hosts: [d], http: [{route: [{destination: {host: d}}]}]}')])).toEqual([]);
+    expect(places([detected, v('{hosts: [d], http: [{route: [{destination: {host: d}}]}]}')])).toEqual([
+      'warning Service/shop/d spec.ports[0]',
+    ]);
     expect(places([external('HTTPS'), v(`{hosts: [x.example, y.example], ${route('http')}}`)])).toEqual([]);
     const both = service('shop/b', '{selector: {app: b}, ports: [{name: https, port: 443}, {name: http, port: 80}]}');
     expect(places([both, v('{hosts: [b], http: [{route: [{destination: {host: b, port: {number: 80}}}]}]}')])).toEqual(

@@ -1,10 +1,12 @@
 import { printRef } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
+import { boundProblems } from '../../api/problem-list.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { shadowedSidecars } from '../../reconcilers/sidecar/sidecar.ts';
 import { printWinner } from '../../model/age.ts';
 import type { VirtualServiceModel } from '../../model/virtual-service.ts';
 import { inOrderOfPrecedence, isVisible } from '../../settle/virtual-service-selection.ts';
+import { isWildcard } from '../../model/host.ts';
 import { isAddress } from '../../model/address.ts';
 import { type MeshService, isVisibleTo } from '../../model/service.ts';
 import { mostEndpoints } from '../../reconcilers/core/endpoint-slice.ts';
@@ -83,19 +85,22 @@ export function declareConflicts(
     'conflicts of routes',
     virtualServices.byHost,
     (host, members, _, emit: Emit<HasProblems>) => {
-      const models = members.map((member) => member.value).filter((model) => model.http.length > 0);
-      const problems = models.flatMap((loser): Problem[] => {
-        const winner = winnerOver(loser, models);
-        if (winner === undefined) return [];
-        const { model, client } = winner;
-        const isSame = sameAudience(model.exportTo, loser.exportTo);
-        const whose = isSame ? printWinner(printRef(model.ref), model, loser) : printRef(model.ref);
-        const where = isSame || client === anyClient ? '' : ` in namespace ${client}`;
-        const change = isSame ? 'remove the host from one of them' : 'change exportTo';
-        const message = `Sidecars${where} use the routes of ${whose} for the host ${JSON.stringify(host)}; merge the two, or ${change}.`;
-        return [{ object: loser.ref, field: 'spec.hosts', reason: 'Conflicted', message }];
-      });
+      const problems = routeConflicts(
+        host,
+        members.map((member) => member.value),
+      );
       if (problems.length > 0) emit(host, { problems });
+    },
+  );
+  const wildcards = graph.derive(
+    'conflicts of wildcard routes',
+    virtualServices.byWildcard,
+    (key, members, _, emit: Emit<HasProblems>) => {
+      const named = members.flatMap(({ value }) => value.hosts.filter(isWildcard).map((host) => ({ host, value })));
+      const problems = [...Map.groupBy(named, ({ host }) => host)].flatMap(([host, same]) =>
+        routeConflicts(host, [...new Set(same.map(({ value }) => value))]),
+      );
+      if (problems.length > 0) emit(key, { problems: boundProblems(problems) });
     },
   );
   const selections = graph.derive(
@@ -111,7 +116,23 @@ export function declareConflicts(
       if (problems.length > 0) emit(namespace, { problems });
     },
   );
-  return [hosts, addresses, names, routes, selections];
+  return [hosts, addresses, names, routes, wildcards, selections];
+}
+
+/** @param all for the host, oldest first. */
+function routeConflicts(host: string, all: readonly VirtualServiceModel[]): Problem[] {
+  const models = all.filter((model) => model.http.length > 0);
+  return models.flatMap((loser): Problem[] => {
+    const winner = winnerOver(loser, models);
+    if (winner === undefined) return [];
+    const { model, client } = winner;
+    const isSame = sameAudience(model.exportTo, loser.exportTo);
+    const whose = isSame ? printWinner(printRef(model.ref), model, loser) : printRef(model.ref);
+    const where = isSame || client === anyClient ? '' : ` in namespace ${client}`;
+    const change = isSame ? 'remove the host from one of them' : 'change exportTo';
+    const message = `Sidecars${where} use the routes of ${whose} for the host ${JSON.stringify(host)}; merge the two, or ${change}.`;
+    return [{ object: loser.ref, field: 'spec.hosts', reason: 'Conflicted', message }];
+  });
 }
 
 /** Why two services with the same host are not served together. */

@@ -1,9 +1,10 @@
 import type { Collection, Graph } from '../../cache/graph.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import type { Inputs } from '../inputs.ts';
-import type { Sidecars } from '../objects/sidecars.ts';
 import type { Services } from '../objects/services.ts';
+import type { Sidecars } from '../objects/sidecars.ts';
 import type { VirtualServices } from '../objects/virtual-services.ts';
+import type { Workloads } from '../objects/workloads.ts';
 import { type AuthorizationFindingDeps, declareAuthorizationFindings } from './authorization.ts';
 import { declareAuthorizerProblems } from './authorizers.ts';
 import { type IdlePolicyDeps, declareIdlePolicies } from './idle-policies.ts';
@@ -16,6 +17,7 @@ import { declareTokenFindings } from './tokens.ts';
 
 export interface PolicyFindingDeps extends AuthorizationFindingDeps, IdlePolicyDeps {
   readonly inputs: Inputs;
+  readonly workloads: Workloads;
   readonly services: Services;
   readonly sidecars: Sidecars;
   readonly virtualServices: VirtualServices;

@@ -90,11 +90,15 @@ function* missingDestinations(model: VirtualServiceModel, read: Reader, deps: Re
   const ports = model.hosts.flatMap((host) =>
     (serviceFor(read, deps, view, host)?.ports ?? []).map((port) => port.number),
   );
+  // Requests for hosts that no service has arrive on port 80, if anywhere: another destination is to have a single port.
+  const isUnknown = ports.length === 0 && model.gateways.includes(meshGateway) && !model.hosts.some(isWildcard);
   for (const same of Map.groupBy(destinationsOf(model), ({ destination }) => nameOf(destination)).values()) {
     const { destination } = same[0]!;
     const own = concreteService(read, deps, view, destination.host)?.ports.map((port) => port.number) ?? [];
     // Without a port in the route, the request's port applies: it is enough if the destination has one of these ports.
-    const candidates = destination.port !== undefined || ports.length === 0 ? [own[0] ?? 0] : ports;
+    const isHttp = same.every((each) => each.destination.field.startsWith('spec.http'));
+    const any = isUnknown && isHttp ? (own.find((port) => port === 80) ?? 0) : (own[0] ?? 0);
+    const candidates = destination.port !== undefined || ports.length === 0 ? [any] : ports;
     const targets = candidates.map((port) => lookup(destination, port));
     if (!targets.every(isMissing)) continue;
     for (const each of same)

@@ -33,6 +33,7 @@ import { type Member, type Members, sameMember } from '../resources/members.ts';
 import type { HasProblems } from '../findings/problems.ts';
 import { optionsOf } from '../inputs.ts';
 import { declareRouterFindings } from './findings.ts';
+import { declareSharedCertificates } from './shared-certificates.ts';
 import { declareUnreachablePorts } from './unreachable-ports.ts';
 import { credentialState } from '../resources/credentials.ts';
 import { secretProviderOf, usableProvider } from '../resources/provider-service.ts';
@@ -101,6 +102,7 @@ export function declareGateways(
         sets,
         listeners.built,
         declareUnreachablePorts(graph, deps, routers, models),
+        declareSharedCertificates(graph, sets),
         ...routes.findings,
       ]),
     ],
