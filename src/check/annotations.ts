@@ -113,6 +113,7 @@ function onPod({ ref: object, at, labels, annotations }: WorkloadObject): Proble
           message: `has no effect on a Pod: it is for ${orOf(kinds)}. Move it there.`,
         },
       ];
+    if (isFilledInLater(value)) return [];
     const read = readAnnotations({ [name]: value });
     if ('wrong' in read) {
       const message = `${read.wrong.slice(read.wrong.indexOf(': ') + 2)}. Until then a Pod that is injected is refused.`;
@@ -126,6 +127,11 @@ function onPod({ ref: object, at, labels, annotations }: WorkloadObject): Proble
   });
 }
 
+/** A variable or placeholder of whatever renders the file. */
+function isFilledInLater(value: string): boolean {
+  return /\{\{|\$[({]|^[A-Z][A-Z0-9]*(_[A-Z0-9]+)+$/.test(value);
+}
+
 function onWish(value: string, labels: WorkloadObject['labels']): Pick<Problem, 'reason' | 'message'>[] {
   if (value !== 'true' && value !== 'false')
     return [
@@ -136,7 +142,9 @@ function onWish(value: string, labels: WorkloadObject['labels']): Pick<Problem, 
     ];
   if (labels['sidecar.istio.io/inject'] !== undefined) return [];
   const message =
-    'is deprecated in Istio: Pods are chosen by labels before annotations are read, so that "true" alone asks for nothing. Use the label of the same name.';
+    value === 'true'
+      ? 'asks for nothing by itself: the webhook is chosen by labels, and is not called where no label asks for it. Use the label of the same name.'
+      : 'works here, but is deprecated in Istio. Use the label of the same name.';
   return [{ reason: 'Ineffective', message }];
 }
 

@@ -11,6 +11,7 @@ import type { WorkloadObject } from './workloads.ts';
 
 const NAMESPACE = 'istio-injection';
 const REVISION = 'istio.io/rev';
+const INJECT = 'sidecar.istio.io/inject';
 const PROXY = 'istio-proxy';
 
 /** What a label or a Pod's container is likely to get wrong about sidecars, before the webhook is asked. */
@@ -100,7 +101,7 @@ function onWorkloads(namespace: string, workloads: readonly WorkloadObject[], la
         'Ineffective',
         'has no proxy, although its labels and its namespace ask for one: it is older than the label, or was created while no webhook answered. Create it again (kubectl rollout restart); until then it has no mutual TLS, and nothing enforces its policies.',
       );
-    if (decision?.inject !== false || proxy !== undefined)
+    if ((decision?.inject !== false && !optsOut(workload)) || proxy !== undefined)
       for (const { field, name } of usersOfProxy(spec))
         add(
           field,
@@ -164,10 +165,13 @@ function decisionFor({ labels, annotations, spec }: WorkloadObject, name: string
 function isUnselected(workload: WorkloadObject, name: string, namespace: Labels): boolean {
   const { hostNetwork } = workload.spec;
   const isJob = workload.ref.kind === 'Job' || workload.ref.kind === 'CronJob';
-  const optsOut = [workload.labels, workload.annotations].some((texts) => texts['sidecar.istio.io/inject'] === 'false');
-  if (hostNetwork === true || isJob || optsOut) return false;
+  if (hostNetwork === true || isJob || optsOut(workload)) return false;
   const decision = decisionFor(workload, name, namespace);
   return !decision.inject && decision.unselected === true;
+}
+
+function optsOut({ labels, annotations }: WorkloadObject): boolean {
+  return (labels[INJECT] ?? annotations[INJECT]) === 'false';
 }
 
 function reasonOf(decision: Decision | undefined): string {

@@ -131,6 +131,13 @@ describe('labels for injection', () => {
     expect(places([namespace('{istio.io/rev: any}'), auto])).toEqual([]);
   });
 
+  test('that opt out leave the user of the proxy to others', () => {
+    const spec = '{containers: [{name: a, image: a, securityContext: {runAsUser: 1337}}]}';
+    const user = ['warning Deployment/shop/web spec.template.spec.containers[0].securityContext.runAsUser'];
+    expect(places([made('Deployment', template('{app: a}', spec))])).toEqual(user);
+    expect(places([made('Deployment', template('{sidecar.istio.io/inject: "false"}', spec))])).toEqual([]);
+  });
+
   test('one running Pod without a proxy stands for its replicas; one that is still to be created has none', () => {
     const enabled = namespace('{istio-injection: enabled}');
     const replica = (i: number) =>
@@ -160,6 +167,12 @@ describe('annotations', () => {
         service('shop/s', '{ports: [{name: http, port: 80}]}', ', annotations: {kubernetes.io/ingress.class: x}'),
       ]),
     ).toEqual([]);
+  });
+
+  test('that something fills in later are not read', () => {
+    const later = ['"{{ .Values.ports }}"', '"${PORTS}"', '"$(ports)"', 'PORTS_PLACEHOLDER'];
+    for (const value of later)
+      expect(places([of(`{traffic.sidecar.istio.io/excludeInboundPorts: ${value}}`)])).toEqual([]);
   });
 
   test('a name that is nearly right is given, and a label is called one', () => {
