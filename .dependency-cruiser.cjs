@@ -69,7 +69,12 @@ module.exports = {
       to: { path: '^src/model/(virtual-service|sidecar)' },
     },
     only('status', 'status/', ['status/', 'api/', 'model/']),
-    only('ads', 'ads/', ['ads/', 'envoy/gen/', 'api/object\\.ts$', '(fair-semaphore|grpc-status|listen-error)\\.ts$']),
+    only('ads', 'ads/', [
+      'ads/',
+      'envoy/gen/',
+      'api/object\\.ts$',
+      '(alike|fair-semaphore|grpc-status|listen-error)\\.ts$',
+    ]),
     {
       // Bytes, then what is in force, then who holds what; connections on top.
       name: 'ads-transport-on-top',
@@ -151,6 +156,7 @@ module.exports = {
       'ads/store/(publication|resource)\\.ts$',
       'ads/rollouts/rollout\\.ts$',
       'ads/types\\.ts$',
+      'alike\\.ts$',
     ]),
     only('ops', 'ops/', ['ops/', 'api/', 'config/', '(listen-error|served-types)\\.ts$']),
     // Beside an Envoy: nothing of the control plane, whose memory each Pod would pay for.

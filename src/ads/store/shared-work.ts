@@ -1,4 +1,4 @@
-import { Alike } from './alike.ts';
+import { Alike } from '../../alike.ts';
 import type { SharedGate } from '../protocol/canaries.ts';
 import type { Marks } from '../protocol/ledger.ts';
 import type { Move } from './move.ts';

@@ -1,4 +1,4 @@
-import { Alike } from '../../ads/store/alike.ts';
+import { Alike } from '../../alike.ts';
 import type { LeafPart, Part } from '../../ads/store/resource.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { httpProxyPort } from '../../model/listener.ts';
