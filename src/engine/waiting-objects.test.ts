@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { testEncoder } from '../../test/harness/mesh.ts';
 import {
   destinationRule,
@@ -16,6 +16,7 @@ import { generationKey } from '../mesh/objects/in-force.ts';
 import { buildMesh } from '../mesh.ts';
 import { FakeClock } from '../testing/fake-clock.ts';
 import { ObjectWriter } from './object-writer.ts';
+import { NameIndex } from './name-index.ts';
 import { WAIT_MS, WaitingObjects } from './waiting-objects.ts';
 
 type Spec = Readonly<Record<string, unknown>>;
@@ -368,6 +369,23 @@ test('so many names of one namespace wait, and others do not suffer from it', ()
   expect([lab.inForce(many('a', 900)), lab.inForce(many('c', 900))]).toEqual([undefined, many('c', 900).spec]);
   lab.apply(many('a', 1, 'other'));
   expect(lab.inForce(many('a', 1, 'other'))).toBeUndefined();
+});
+
+test('changes that are about one host are each looked at a few times, however they depend on each other', () => {
+  const lab = Lab.serving(reviews);
+  const links = 100;
+  const link = (i: number) =>
+    virtualService(`link-${i}`, {
+      http: [{ route: [{ destination: { host: 'reviews' } }] }, { delegate: { name: `link-${i + 1}` } }],
+    });
+  lab.list('VirtualService', ...Array.from({ length: links }, (_, i) => link(i)));
+  expect(lab.waiting.size).toBe(links);
+  const lookups = vi.spyOn(NameIndex.prototype, 'has');
+  lab.apply(withPort(reviews, 81));
+  expect(lookups.mock.calls.length).toBeLessThan(5 * links);
+  lookups.mockRestore();
+  lab.apply(part(`link-${links}`));
+  expect(lab.waiting.size).toBe(0);
 });
 
 function withPort(object: Service, port: number): Service {

@@ -6,7 +6,7 @@ import type { Clock } from '../clock.ts';
 import type { Inputs } from '../mesh/inputs.ts';
 import { generationKey } from '../mesh/objects/in-force.ts';
 import { type NamedObject, NameIndex } from './name-index.ts';
-import { type ObjectNames, describeName, hasNames, namesOf, subjectOf } from './object-names.ts';
+import { type Name, type ObjectNames, describeName, hasNames, hostName, namesOf, parseName, subjectOf } from './object-names.ts';
 
 /**
  * A change waits until nothing of its namespace has arrived for the first time, but no longer than the second: kubectl may
@@ -153,6 +153,7 @@ export class WaitingObjects {
     const connected = this.#connected(subjects);
     for (const { id, next } of connected) this.#index.set(id, next);
     const together = new Set(connected);
+    const dependents = dependentsIn(connected);
     const obstacles = new Map<Change, string>();
     for (let doubtful: Iterable<Change> = connected; ;) {
       const blocked: Change[] = [];
@@ -167,8 +168,8 @@ export class WaitingObjects {
         together.delete(change);
         this.#index.set(change.id, change.before);
       }
-      const disputed = new Set(blocked.flatMap((change) => [...change.subjects]));
-      doubtful = new Set([...disputed].flatMap((subject) => this.#about(subject)));
+      const disputed = new Set(blocked.flatMap(disputedBy));
+      doubtful = new Set([...disputed].flatMap((name) => dependents.get(name) ?? []));
     }
     const forced = new Set<string>();
     for (const change of connected) {
@@ -312,6 +313,37 @@ function idOf({ kind, key }: Arrival): string {
 function namedObject({ kind, object }: Arrival): NamedObject | undefined {
   return object && { kind, object };
 }
+
+/**
+ * Whom it concerns that a change does not come into force, by what this disputes. By name: many that wait can be about one
+ * host, and each would be looked at as often as there are others.
+ */
+function dependentsIn(changes: Iterable<Change>): ReadonlyMap<string, readonly Change[]> {
+  const found = new Map<string, Change[]>();
+  const add = (what: string, change: Change): void => {
+    const known = found.get(what);
+    if (known === undefined) found.set(what, [change]);
+    else known.push(change);
+  };
+  for (const change of changes) {
+    const { namesNow, namesBefore, namespace } = change;
+    for (const name of namesNow.needs) {
+      add(name, change);
+      const { kind, subject } = parseName(name);
+      if (kind === 'port' || kind === 'subset') add(hostName(subject), change);
+    }
+    for (const name of namesBefore.offers) if (!namesNow.offers.has(name)) add(keptBy(namespace, name), change);
+  }
+  return found;
+}
+
+/** What is offered as before, and what is still needed. */
+function disputedBy({ namesNow, namesBefore, namespace }: Change): readonly string[] {
+  const kept = [...namesBefore.needs].filter((name) => !namesNow.needs.has(name));
+  return [...namesNow.offers, ...namesBefore.offers, ...kept.map((name) => keptBy(namespace, name))];
+}
+
+const keptBy = (namespace: string, name: Name): string => `kept ${namespace} ${name}`;
 
 /** How many names are looked up to decide about it. */
 function sizeOf({ namesNow, namesBefore }: Change): number {
