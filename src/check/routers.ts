@@ -71,6 +71,6 @@ function routerOf(
     locality: { region: '', zone: '', subZone: '' },
     build: '',
     extensions: [],
-    identity: { trustDomain: '', namespace, serviceAccount: account, cluster },
+    identity: { trustDomain: '', namespace, serviceAccount: account, cluster, tenant: namespace },
   };
 }

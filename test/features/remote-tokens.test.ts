@@ -1,10 +1,12 @@
 import { X509Certificate } from 'node:crypto';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { OpenSsl } from '../../src/identity/testing/openssl.ts';
 import { type Caller, secureCall, signCertificate } from '../harness/secure-call.ts';
-import { CDS } from './proxy.ts';
+import { conditions } from './conditions.ts';
+import { CDS, Proxy } from './proxy.ts';
 import { kubeconfigFor, remoteSecret } from './remote-secret.ts';
 import { SERVER, askFor, secureCluster, startSecure, tokenOf } from './secure-cluster.ts';
+import { REVIEWS, reviews, rule, split, splitRoutes } from './shop.ts';
 import { SECRETS, TOKEN_REVIEWS } from './sources.ts';
 
 type Says = (token: string) => string | undefined;
@@ -19,7 +21,7 @@ async function startWithEast(says: Says) {
     return { status: { authenticated: account !== undefined, audiences, user } };
   });
   own.server.cluster.apply(SECRETS, remoteSecret({ east: kubeconfigFor(east.server.url) }));
-  const { program, roots } = await startSecure(own, {}, { insecureRemoteClusters: 'allow' });
+  const { program, roots } = await startSecure(own, { provenTenants: true }, { insecureRemoteClusters: 'allow' });
   const ask = (caller: Caller, cluster?: string) =>
     askFor(CDS, program, roots, caller, cluster === undefined ? {} : { texts: { CLUSTER_ID: cluster } });
   const sign = async (caller: Caller) => {
@@ -74,6 +76,36 @@ test('an API server that vouches for everybody vouches for nobody in our own clu
     caller = { certificate: await sign(caller), cluster: 'Kubernetes' };
   }
   expect(await debug({ token: tokenOf('istio-system:istiod') })).toBe(1);
+});
+
+test('all that a cluster vouches for is one voice, which takes nothing back where others are concerned', async () => {
+  const { own, program, roots } = await startWithEast((token) => `${token}:default`);
+  await own.apply(...reviews, rule, split(80, 20));
+  const connect = (namespace: string, caller: Caller): Proxy => {
+    const id = `sidecar~10.0.0.1~${namespace}.${namespace}~${namespace}.svc.cluster.local`;
+    const proxy = new Proxy(program.serving.ports.secure!, true, { id }, secureCall(roots, caller, SERVER));
+    onTestFinished(() => proxy.close());
+    return proxy;
+  };
+  const theirs = ['shop', 'bank', 'tower'].map((token) => connect(token, { token, cluster: 'east' }));
+  const ours = connect('shop', { token: tokenOf('shop:default') });
+  const has = (proxy: Proxy, weight: number) =>
+    proxy.until(() => expect(proxy.routes('80')[REVIEWS]).toEqual(splitRoutes(weight, 100 - weight)));
+  for (const proxy of [...theirs, ours]) await has(proxy, 80);
+  const programmed = (message: unknown) =>
+    own.changed(() => expect(conditions(own, split(0, 0))['Programmed']).toMatchObject({ message }));
+  await programmed('Acknowledged by all 4 proxies that it concerns.');
+  for (const proxy of theirs) proxy.rejects = () => 'no';
+  ours.fallSilent();
+  await own.apply(split(10, 90));
+  await programmed(expect.stringMatching(/^Rejected by [123] prox/));
+  program.clock.skip(20_000);
+  await programmed(expect.stringMatching(/^Rejected by 3 proxies/));
+  ours.speak();
+  await has(ours, 10);
+  expect(conditions(own, split(0, 0))['Programmed']).not.toMatchObject({
+    message: expect.stringContaining('in force') as string,
+  });
 });
 
 test('while the API server of a cluster is away, its known tokens are good, and others are told to try again', async () => {

@@ -9,7 +9,7 @@ import type { PeerIdentity } from '../types.ts';
 
 const identity: PeerIdentity = {
   ...{ trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'default' },
-  cluster: 'Kubernetes',
+  ...{ cluster: 'Kubernetes', tenant: 'shop' },
 };
 
 /** A call of one client, as grpc-js has it. */

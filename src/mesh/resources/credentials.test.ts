@@ -36,7 +36,8 @@ function meshOf(type: 'sidecar' | 'router', namespaces: readonly string[], objec
       id: `${type}~10.0.0.1~a.${namespace}~${namespace}.svc.cluster.local`,
       metadata: { NAMESPACE: namespace, LABELS: { app: 'router' } },
     };
-    const identity = { trustDomain: 'cluster.local', namespace, serviceAccount: 'default', cluster: 'Kubernetes' };
+    const account = { trustDomain: 'cluster.local', namespace, serviceAccount: 'default' };
+    const identity = { ...account, cluster: 'Kubernetes', tenant: namespace };
     mesh.connect({ ...connectedProxy(namespace, node), identity });
     mesh.commit([mesh.mesh.inputs.secretAccess.write(`${namespace}/default`, { allowed: true })]);
   }
