@@ -40,7 +40,7 @@ async function startWithEast(says: Says) {
 
 test('a token counts in the cluster that its header names, and in no other', async () => {
   const theirs = tokenOf('shop:default');
-  const { ask, sign, own } = await startWithEast((token) => (token === theirs ? 'shop:default' : undefined));
+  const { ask, sign, own, program } = await startWithEast((token) => (token === theirs ? 'shop:default' : undefined));
   own.server.cluster.virtual.set(TOKEN_REVIEWS, ({ spec }) => {
     const { token, audiences } = spec as { readonly token: string; readonly audiences: readonly string[] };
     const user = { username: 'system:serviceaccount:shop:default', groups: ['system:serviceaccounts'] };
@@ -62,6 +62,7 @@ test('a token counts in the cluster that its header names, and in no other', asy
   const { subject, subjectAltName } = new X509Certificate(certificate.chain);
   expect([subject, subjectAltName]).toEqual(['OU=east', 'URI:spiffe://cluster.local/ns/shop/sa/default']);
   expect(await ask({ certificate }, 'east')).toBeGreaterThan(0);
+  expect(program.log.filter(({ msg }) => msg === 'Certificate signed')).toMatchObject([{ cluster: 'east' }]);
 });
 
 test('an API server that vouches for everybody vouches for nobody in our own cluster', async () => {
