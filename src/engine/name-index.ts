@@ -69,11 +69,7 @@ export class NameIndex {
     if (kind === 'port') return this.#isOffered(name, namespace) || this.#isOffered(anyPort(subject), namespace);
     const from = new Set([namespace, this.#options.rootNamespace, ...hosts.map(namespaceOf)]);
     return [subject, ...wildcardsOf(subject)].some((each) =>
-      this.#isOffered(
-        subsetName(each, part),
-        namespace,
-        (rule) => hosts.length === 0 || from.has(namespaceOf(rule)),
-      ),
+      this.#isOffered(subsetName(each, part), namespace, (rule) => hosts.length === 0 || from.has(namespaceOf(rule))),
     );
   }
 

@@ -6,7 +6,16 @@ import type { Clock } from '../clock.ts';
 import type { Inputs } from '../mesh/inputs.ts';
 import { generationKey } from '../mesh/objects/in-force.ts';
 import { type NamedObject, NameIndex } from './name-index.ts';
-import { type Name, type ObjectNames, describeName, hasNames, hostName, namesOf, parseName, subjectOf } from './object-names.ts';
+import {
+  type Name,
+  type ObjectNames,
+  describeName,
+  hasNames,
+  hostName,
+  namesOf,
+  parseName,
+  subjectOf,
+} from './object-names.ts';
 
 /**
  * A change waits until nothing of its namespace has arrived for the first time, but no longer than the second: kubectl may
