@@ -284,6 +284,15 @@ test('a subset counts where clients in the namespace of the route find it', () =
   expect(lab.inForce(toSubset('b'))).toEqual(toSubset('b').spec);
 });
 
+test('a rule for a wildcard host is found by what waits for a subset of one of its hosts', () => {
+  const wildcard = inNamespace('istio-system', destinationRule('all', { host: '*.local', subsets: [{ name: 'b' }] }));
+  const lab = Lab.serving(reviews, toSubset(''));
+  lab.apply(toSubset('b'));
+  expect(lab.waiting.size).toBe(1);
+  lab.apply(wildcard);
+  expect([lab.waiting.size, lab.inForce(toSubset('b'))]).toEqual([0, toSubset('b').spec]);
+});
+
 test('a Service behind an ExternalName, and one of another cluster, are there', () => {
   const alias = { ...reviews, metadata: { ...reviews.metadata, name: 'alias' }, spec: { type: 'ExternalName' } };
   const lab = Lab.serving(reviews, alias, toSubset(''));

@@ -5,6 +5,7 @@ import type { Write } from '../cache/graph.ts';
 import type { Clock } from '../clock.ts';
 import type { Inputs } from '../mesh/inputs.ts';
 import { generationKey } from '../mesh/objects/in-force.ts';
+import { isSubsetOf, isWildcard, wildcardsOf } from '../model/host.ts';
 import { type NamedObject, NameIndex } from './name-index.ts';
 import {
   type Name,
@@ -15,6 +16,7 @@ import {
   namesOf,
   parseName,
   subjectOf,
+  subsetName,
 } from './object-names.ts';
 
 /**
@@ -219,11 +221,15 @@ export class WaitingObjects {
     const found = new Set<Change>();
     const seen = new Set<string>(subjects);
     // A set may grow while one goes through it.
-    for (const subject of seen)
+    for (const subject of seen) {
+      // Subsets of a rule for a wildcard host are those of each host that it covers.
+      if (isWildcard(subject))
+        for (const other of this.#bySubject.keys()) if (isSubsetOf(other, subject)) seen.add(other);
       for (const change of this.#about(subject)) {
         found.add(change);
         for (const each of change.subjects) seen.add(each);
       }
+    }
     return found;
   }
 
@@ -338,8 +344,9 @@ function dependentsIn(changes: Iterable<Change>): ReadonlyMap<string, readonly C
     const { namesNow, namesBefore, namespace } = change;
     for (const name of namesNow.needs) {
       add(name, change);
-      const { kind, subject } = parseName(name);
+      const { kind, subject, part } = parseName(name);
       if (kind === 'port' || kind === 'subset') add(hostName(subject), change);
+      if (kind === 'subset') for (const wildcard of wildcardsOf(subject)) add(subsetName(wildcard, part), change);
     }
     for (const name of namesBefore.offers) if (!namesNow.offers.has(name)) add(keptBy(namespace, name), change);
   }
