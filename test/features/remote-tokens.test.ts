@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { OpenSsl } from '../../src/identity/testing/openssl.ts';
+import { XdsClient } from '../conformance/xds-client.ts';
 import { type Caller, secureCall, signCertificate } from '../harness/secure-call.ts';
 import { conditions } from './conditions.ts';
 import { CDS, Proxy } from './proxy.ts';
@@ -107,6 +108,47 @@ test('all that a cluster vouches for is one voice, which takes nothing back wher
   expect(conditions(own, split(0, 0))['Programmed']).not.toMatchObject({
     message: expect.stringContaining('in force') as string,
   });
+});
+
+test('whatever an API server answers, and whatever a header names, is an account or nobody', async () => {
+  const { east, own, program, roots, ask } = await startWithEast(() => 'shop:default');
+  const user = { username: 'system:serviceaccount:shop:default', groups: ['system:serviceaccounts'] };
+  const good = { authenticated: true, audiences: ['istio-ca'], user };
+  const hostile: readonly unknown[] = [
+    { status: { ...good, authenticated: 'true' } },
+    { status: { ...good, audiences: ['https://kubernetes.default.svc'] } },
+    { status: { ...good, audiences: { 0: 'istio-ca', length: 1 } } },
+    { status: { ...good, user: { ...user, groups: ['system:nodes'] } } },
+    { status: { ...good, user: { ...user, username: { toString: 1 } } } },
+    { status: { ...good, user: { ...user, username: 'system:serviceaccount:shop:../istiod' } } },
+    { status: { ...good, user: { ...user, username: `system:serviceaccount:shop:${'a'.repeat(100_000)}` } } },
+    { status: { ...good, user: { ...user, extra: { all: ['x'.repeat(1_000_000)] } } } },
+    { status: [good] },
+    [good],
+    null,
+    'authenticated',
+  ];
+  for (const [i, answer] of hostile.entries()) {
+    east.server.cluster.virtual.set(TOKEN_REVIEWS, () => answer as object);
+    expect(await ask({ token: tokenOf('shop:default', 60 + i), cluster: 'east' })).toMatch(
+      /^UNAUTHENTICATED|^UNAVAILABLE/,
+    );
+  }
+  const token = tokenOf('shop:default');
+  await own.apply(...reviews);
+  expect(await ask({ token, cluster: '' })).toBeGreaterThan(0);
+  expect(await ask({ token, cluster: '__proto__' })).toMatch(/not known/);
+  expect(await ask({ token, cluster: 'x'.repeat(1_000_000) })).toMatch(/^[A-Z_]+: /);
+  // Two headers are not one of them.
+  for (const clusters of [['Kubernetes', 'east'] as const, ['east', 'Kubernetes'] as const]) {
+    const call = secureCall(roots, { token }, SERVER);
+    for (const cluster of clusters) call.metadata.add('clusterid', cluster);
+    const client = new XdsClient(program.serving.ports.secure!, true, undefined, call);
+    onTestFinished(() => client.close());
+    client.send({ typeUrl: CDS, node: { id: 'sidecar~10.0.0.1~a.shop~shop.svc.cluster.local' } });
+    await expect(client.next()).rejects.toThrow(/not known/);
+  }
+  expect(await ask({ token, cluster: 'Kubernetes' })).toBeGreaterThan(0);
 });
 
 test('while the API server of a cluster is away, its known tokens are good, and others are told to try again', async () => {

@@ -88,8 +88,7 @@ export class SecureCalls {
     const found = await this.#identify(call);
     if ('code' in found) return found;
     const { tenant } = found;
-    if (this.#unary.enter(tenant) !== undefined)
-      return { code: 'UNAVAILABLE', message: 'too many calls; try again' };
+    if (this.#unary.enter(tenant) !== undefined) return { code: 'UNAVAILABLE', message: 'too many calls; try again' };
     const turn = new Permit(this.#turns, tenant);
     try {
       await taken(turn, signal);
