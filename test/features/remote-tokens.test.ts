@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
+import type { Json } from '../../src/api/json.ts';
 import { OpenSsl } from '../../src/identity/testing/openssl.ts';
 import { XdsClient } from '../conformance/xds-client.ts';
 import { type Caller, secureCall, signCertificate } from '../harness/secure-call.ts';
@@ -129,7 +130,7 @@ test('whatever an API server answers, and whatever a header names, is an account
     'authenticated',
   ];
   for (const [i, answer] of hostile.entries()) {
-    east.server.cluster.virtual.set(TOKEN_REVIEWS, () => answer as object);
+    east.server.cluster.virtual.set(TOKEN_REVIEWS, () => answer as Json);
     expect(await ask({ token: tokenOf('shop:default', 60 + i), cluster: 'east' })).toMatch(
       /^UNAUTHENTICATED|^UNAVAILABLE/,
     );
