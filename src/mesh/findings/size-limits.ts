@@ -101,10 +101,11 @@ export function declareSizeLimits(graph: Graph, deps: SizeLimitDeps): readonly C
   return [lists, subsets, rings, pods];
 }
 
-function longLists({ spec, metadata }: Service): readonly Pick<Problem, 'field' | 'message'>[] {
+function longLists({ spec, metadata: { annotations } }: Service): readonly Pick<Problem, 'field' | 'message'>[] {
   const ports = spec?.ports?.length ?? 0;
+  if (annotations === undefined && ports <= mostPorts) return [];
   const named = listAnnotations.flatMap((name) => {
-    const count = namesIn(metadata.annotations?.[name]).length;
+    const count = namesIn(annotations?.[name] ?? '').length;
     const message = `has ${count} names in ${name}; at most ${mostListed} are allowed, and only the first ones are used.`;
     return count > mostListed ? [{ field: 'metadata.annotations', message }] : [];
   });

@@ -116,15 +116,15 @@ export const listAnnotations: readonly string[] = [exportToAnnotation, ...accoun
 export const mostListed = 1_000;
 
 /** A comma-separated annotation. */
-export function namesIn(text: string | undefined): string[] {
-  return (text ?? '')
+export function namesIn(text: string): string[] {
+  return text
     .split(',')
     .map((part) => part.trim())
     .filter((part) => part !== '');
 }
 
 function list(text: string | undefined): string[] {
-  return namesIn(text).slice(0, mostListed);
+  return text === undefined ? [] : namesIn(text).slice(0, mostListed);
 }
 
 /** `PreferClose` and its newer names; anything else expresses no preference. */
