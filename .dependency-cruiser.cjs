@@ -31,7 +31,7 @@ module.exports = {
       'identity/',
       'ads/(types|transport/(authentication|headcount|secure-port|server-options))\\.ts$',
       'api/json\\.ts$',
-      'clock\\.ts$',
+      '(clock|fair-semaphore)\\.ts$',
     ]),
     // Keys of token issuers.
     only('jwks', 'jwks/', [

@@ -186,7 +186,7 @@ function withIdentity(proxy: ConnectedProxy, { clusterId: cluster }: MeshSetting
   const { NAMESPACE: namespace, SERVICE_ACCOUNT: account } = proxy.metadata;
   if (typeof namespace !== 'string' || namespace === '') return proxy;
   const serviceAccount = typeof account === 'string' && account !== '' ? account : 'default';
-  return { ...proxy, identity: { trustDomain: '', namespace, serviceAccount, cluster } };
+  return { ...proxy, identity: { trustDomain: '', namespace, serviceAccount, cluster, tenant: namespace } };
 }
 
 /** Why the proxy gets nothing. */

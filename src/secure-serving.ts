@@ -64,7 +64,7 @@ export function secureServing(
     lifetime: secure.certificateLifetime,
     clock,
     log,
-    audit: (about) => audit.info('Certificate signed', about),
+    audit: (tenant, about) => audit.infoBy(tenant, 'Certificate signed', about),
     allow: (expires) => authority!.allow(expires),
     present(certificate) {
       engine?.ads.present(certificate);

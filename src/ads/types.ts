@@ -78,6 +78,11 @@ export interface PeerIdentity {
   readonly serviceAccount: string;
   /** The id of the cluster that vouches for it: its account is one of this cluster. */
   readonly cluster: string;
+  /**
+   * Whose it is when it comes to shares and to what others are sent: those of a namespace of the own cluster, or of all of
+   * another cluster, which can vouch for as many namespaces as it likes. Never empty.
+   */
+  readonly tenant: string;
 }
 
 /** Why a proxy is not admitted, or a question not answered. */

@@ -42,6 +42,6 @@ export function proxyOf(
     locality: { region: '', zone: '', subZone: '' },
     build: '',
     extensions: [],
-    identity: { trustDomain: '', namespace, serviceAccount: account, cluster },
+    identity: { trustDomain: '', namespace, serviceAccount: account, cluster, tenant: namespace },
   };
 }

@@ -2,7 +2,7 @@ import { isObject, textOf } from '../api/json.ts';
 import type { SourceKindName } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { wildcardsOf } from '../model/host.ts';
-import { type Name, hostName, namesOf, parseName, subsetName } from './object-names.ts';
+import { type Name, anyPort, hostName, namesOf, parseName, subsetName } from './object-names.ts';
 
 /** Nearly always one: then it is not a set. */
 type Ids = string | Set<string>;
@@ -11,6 +11,14 @@ export interface NamedObject {
   readonly kind: SourceKindName;
   readonly object: KubernetesObject & { readonly spec?: unknown };
 }
+
+/** Namespaces that see what an object offers; undefined: all. */
+type Audience = ReadonlySet<string> | undefined;
+
+/** Namespaces of one object that are told apart: with more, all see it. */
+const MOST_EXPORTS = 1_000;
+/** Objects that offer one name, which anybody may claim: with more, it is there. */
+const MOST_OFFERING = 1_000;
 
 interface NameIndexOptions {
   readonly domainSuffix: string;
@@ -22,6 +30,8 @@ interface NameIndexOptions {
 export class NameIndex {
   readonly #options: NameIndexOptions;
   readonly #objects = new Map<string, NamedObject>();
+  /** Of those that not everybody sees: the list can be as long as the object, and is looked at for each name. */
+  readonly #audiences = new Map<string, Audience>();
   /** By name. */
   readonly #offering = new Map<Name, Ids>();
   /** The same by `namespace name`, of those in the namespace that need it. */
@@ -38,26 +48,28 @@ export class NameIndex {
   set(id: string, next: NamedObject | undefined): void {
     const before = this.#objects.get(id);
     if (before !== undefined) this.#change(id, before, remove);
-    if (next === undefined) this.#objects.delete(id);
-    else {
-      this.#objects.set(id, next);
-      this.#change(id, next, add);
-    }
+    this.#objects.delete(id);
+    this.#audiences.delete(id);
+    if (next === undefined) return;
+    this.#objects.set(id, next);
+    const audience = audienceOf(next);
+    if (audience !== undefined) this.#audiences.set(id, audience);
+    this.#change(id, next, add);
   }
 
   /** Whether objects in this namespace find it. In doubt, they do. */
   has(name: Name, namespace: string): boolean {
     const { kind, subject, part } = parseName(name);
-    if (kind !== 'port' && kind !== 'subset') return this.#offered(name, namespace).length > 0;
-    const hosts = this.#offered(hostName(subject), namespace);
+    if (kind !== 'port' && kind !== 'subset') return this.#isOffered(name, namespace);
+    const host = hostName(subject);
+    if (this.#isCrowded(host)) return true;
+    const hosts = [...this.#offered(host, namespace)];
     // What these lead to has ports and subsets of its own.
     if (hosts.some(isAlias)) return true;
-    if (kind === 'port') return this.#offered(name, namespace).length > 0 || hosts.some(hasUnknownPorts);
+    if (kind === 'port') return this.#isOffered(name, namespace) || this.#isOffered(anyPort(subject), namespace);
     const from = new Set([namespace, this.#options.rootNamespace, ...hosts.map(namespaceOf)]);
-    return [subject, ...wildcardsOf(subject)].some((host) =>
-      this.#offered(subsetName(host, part), namespace).some(
-        (rule) => hosts.length === 0 || from.has(namespaceOf(rule)),
-      ),
+    return [subject, ...wildcardsOf(subject)].some((each) =>
+      this.#isOffered(subsetName(each, part), namespace, (rule) => hosts.length === 0 || from.has(namespaceOf(rule))),
     );
   }
 
@@ -67,13 +79,23 @@ export class NameIndex {
     return id === undefined ? undefined : this.#objects.get(id);
   }
 
-  #offered(name: Name, namespace: string): readonly NamedObject[] {
-    const found: NamedObject[] = [];
+  #isOffered(name: Name, namespace: string, counts: (by: NamedObject) => boolean = () => true): boolean {
+    if (this.#isCrowded(name)) return true;
+    for (const object of this.#offered(name, namespace)) if (counts(object)) return true;
+    return false;
+  }
+
+  #isCrowded(name: Name): boolean {
+    const ids = this.#offering.get(name);
+    return ids instanceof Set && ids.size > MOST_OFFERING;
+  }
+
+  *#offered(name: Name, namespace: string): Generator<NamedObject> {
     for (const id of idsOf(this.#offering.get(name))) {
       const object = this.#objects.get(id);
-      if (object !== undefined && isExportedTo(object, namespace)) found.push(object);
+      const audience = this.#audiences.get(id);
+      if (object !== undefined && (audience === undefined || audience.has(namespace))) yield object;
     }
-    return found;
   }
 
   #change(id: string, { kind, object }: NamedObject, change: typeof add): void {
@@ -104,24 +126,21 @@ function isAlias({ kind, object }: NamedObject): boolean {
   return kind === 'Service' && isObject(object.spec) && object.spec['type'] === 'ExternalName';
 }
 
-function hasUnknownPorts({ kind }: NamedObject): boolean {
-  return kind === 'ServiceImport';
-}
-
-/** Without a word about it, to everybody: what the mesh config says instead is not known here. */
-function isExportedTo({ kind, object }: NamedObject, namespace: string): boolean {
+/** Without a word about it, everybody: what the mesh config says instead is not known here. */
+function audienceOf({ kind, object }: NamedObject): Audience {
   const { metadata, spec } = object;
+  const most = MOST_EXPORTS + 1;
   const said =
     kind === 'Service'
       ? textOf(metadata.annotations?.['networking.istio.io/exportTo'])
-          .split(',')
+          .split(',', most)
           .map((each) => each.trim())
           .filter((each) => each !== '')
       : isObject(spec) && Array.isArray(spec['exportTo'])
-        ? (spec['exportTo'] as readonly unknown[])
+        ? (spec['exportTo'] as readonly unknown[]).slice(0, most).map(textOf)
         : [];
-  if (said.length === 0 || said.includes('*') || said.includes(namespace)) return true;
-  return said.includes('.') && metadata.namespace === namespace;
+  if (said.length === 0 || said.length === most || said.includes('*')) return undefined;
+  return new Set(said.map((each) => (each === '.' ? (metadata.namespace ?? '') : each)));
 }
 
 function namespaceOf({ object }: NamedObject): string {

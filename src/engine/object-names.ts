@@ -9,7 +9,8 @@ import { gatewayNamed } from '../reconcilers/virtual-service/names.ts';
 
 /**
  * Something that one object has and another may name: `host HOST`, `port HOST NUMBER`, `subset HOST NAME`,
- * `gateway NAMESPACE/NAME`, or `routes NAMESPACE/NAME`, which is a VirtualService to delegate to.
+ * `gateway NAMESPACE/NAME`, or `routes NAMESPACE/NAME`, which is a VirtualService to delegate to. `port HOST *` is
+ * offered where nobody knows which ports there are.
  */
 export type Name = string;
 
@@ -20,8 +21,13 @@ export interface ObjectNames {
   readonly needs: ReadonlySet<Name>;
 }
 
-/** An object can have a hundred thousand destinations, and these are looked up whenever something they name changes. */
+/**
+ * An object can have a hundred thousand destinations, and these are looked up whenever something they name changes. So many
+ * ports of hosts, too: a small ServiceEntry can have 256 hosts with 256 ports.
+ */
 const MOST_NAMES = 2_000;
+/** Characters, more than a name of something that can be there. Each subset would be as long as its host. */
+const LONGEST_NAME = 512;
 
 const NOTHING: ObjectNames = { offers: new Set(), needs: new Set() };
 
@@ -35,14 +41,18 @@ type Reader = (object: Named, domainSuffix: string) => { offers?: Iterable<Name>
 
 const readers: Partial<Record<SourceKindName, Reader>> = {
   Service: ({ namespace, name, spec }, domainSuffix) => ({
-    offers: hostAndPorts(canonicalHost(`${name}.${namespace}.svc.${domainSuffix}`), objects(spec['ports']), 'port'),
+    offers: withPorts(
+      [canonicalHost(`${name}.${namespace}.svc.${domainSuffix}`)],
+      objects(spec['ports']).map(({ port }) => port),
+    ),
   }),
   ServiceImport: ({ namespace, name }) => ({
-    offers: [hostName(canonicalHost(`${name}.${namespace}.svc.${clusterSetDomain}`))],
+    offers: withPorts([canonicalHost(`${name}.${namespace}.svc.${clusterSetDomain}`)], undefined),
   }),
   ServiceEntry: ({ spec }) => ({
-    offers: list(spec['hosts']).flatMap((host) =>
-      typeof host === 'string' ? hostAndPorts(canonicalHost(host), objects(spec['ports']), 'number') : [],
+    offers: withPorts(
+      list(spec['hosts']).flatMap((host) => (typeof host === 'string' ? [canonicalHost(host)] : [])),
+      objects(spec['ports']).map(({ number }) => number),
     ),
   }),
   DestinationRule: ({ namespace, spec }, domainSuffix) => {
@@ -77,7 +87,7 @@ export function namesOf(
     { namespace, name, spec: isObject(object.spec) ? object.spec : {} },
     domainSuffix,
   );
-  return { offers: new Set(offers), needs: firstOf(needs, MOST_NAMES) };
+  return { offers: firstOf(offers, Infinity), needs: firstOf(needs, MOST_NAMES) };
 }
 
 /** What is offered, or needed, by more than one name: a host, also by its ports and subsets. */
@@ -89,6 +99,9 @@ export function subjectOf(name: Name): string {
 export const hostName = (host: string): Name => `host ${host}`;
 
 export const subsetName = (host: string, subset: string): Name => `subset ${host} ${subset}`;
+
+/** Offered where nobody knows which ports there are. */
+export const anyPort = (host: string): Name => `port ${host} *`;
 
 /** Its parts: kind, host or object, and for ports and subsets what of the host. */
 export function parseName(name: Name): { readonly kind: string; readonly subject: string; readonly part: string } {
@@ -113,8 +126,13 @@ export function describeName(name: Name): string {
   }
 }
 
-function hostAndPorts(host: string, ports: readonly Json[], number: string): Name[] {
-  return [hostName(host), ...ports.map((port) => portName(host, port[number]))];
+/** @param ports undefined: they are not known. */
+function* withPorts(hosts: readonly string[], ports: readonly unknown[] | undefined): Generator<Name> {
+  for (const host of hosts) {
+    yield hostName(host);
+    if (ports === undefined || hosts.length * ports.length > MOST_NAMES) yield anyPort(host);
+    else for (const port of ports) yield portName(host, port);
+  }
 }
 
 const portName = (host: string, number: unknown): Name => `port ${host} ${typeof number === 'number' ? number : ''}`;
@@ -145,9 +163,10 @@ function* needsOf(destination: unknown, namespace: string, domainSuffix: string)
   if (subset !== '') yield subsetName(host, subset);
 }
 
-function firstOf<T>(all: Iterable<T>, most: number): ReadonlySet<T> {
-  const found = new Set<T>();
+function firstOf(all: Iterable<Name>, most: number): ReadonlySet<Name> {
+  const found = new Set<Name>();
   for (const each of all) {
+    if (each.length > LONGEST_NAME) continue;
     found.add(each);
     if (found.size === most) break;
   }

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { testEncoder } from '../../test/harness/mesh.ts';
 import {
   destinationRule,
@@ -16,6 +16,7 @@ import { generationKey } from '../mesh/objects/in-force.ts';
 import { buildMesh } from '../mesh.ts';
 import { FakeClock } from '../testing/fake-clock.ts';
 import { ObjectWriter } from './object-writer.ts';
+import { NameIndex } from './name-index.ts';
 import { WAIT_MS, WaitingObjects } from './waiting-objects.ts';
 
 type Spec = Readonly<Record<string, unknown>>;
@@ -283,6 +284,15 @@ test('a subset counts where clients in the namespace of the route find it', () =
   expect(lab.inForce(toSubset('b'))).toEqual(toSubset('b').spec);
 });
 
+test('a rule for a wildcard host is found by what waits for a subset of one of its hosts', () => {
+  const wildcard = inNamespace('istio-system', destinationRule('all', { host: '*.local', subsets: [{ name: 'b' }] }));
+  const lab = Lab.serving(reviews, toSubset(''));
+  lab.apply(toSubset('b'));
+  expect(lab.waiting.size).toBe(1);
+  lab.apply(wildcard);
+  expect([lab.waiting.size, lab.inForce(toSubset('b'))]).toEqual([0, toSubset('b').spec]);
+});
+
 test('a Service behind an ExternalName, and one of another cluster, are there', () => {
   const alias = { ...reviews, metadata: { ...reviews.metadata, name: 'alias' }, spec: { type: 'ExternalName' } };
   const lab = Lab.serving(reviews, alias, toSubset(''));
@@ -368,6 +378,74 @@ test('so many names of one namespace wait, and others do not suffer from it', ()
   expect([lab.inForce(many('a', 900)), lab.inForce(many('c', 900))]).toEqual([undefined, many('c', 900).spec]);
   lab.apply(many('a', 1, 'other'));
   expect(lab.inForce(many('a', 1, 'other'))).toBeUndefined();
+});
+
+test('who sees a Service is read once, however many of its ports are named', () => {
+  let reads = 0;
+  const annotations = {
+    get 'networking.istio.io/exportTo'() {
+      reads++;
+      return 'a,b,.';
+    },
+  };
+  const ports = Array.from({ length: 100 }, (_, i) => i + 100);
+  const many = ports.reduce(withPort, { ...reviews, metadata: { ...reviews.metadata, annotations } });
+  const lab = Lab.serving(many, toSubset(''));
+  const before = reads;
+  const route = ports.map((number) => ({ destination: { host: 'reviews', port: { number } } }));
+  lab.apply(virtualService('reviews', { hosts: ['reviews'], http: [{ route }] }));
+  expect([lab.waiting.size, reads]).toEqual([0, before]);
+});
+
+test('changes that are about one host are each looked at a few times, however they depend on each other', () => {
+  const lab = Lab.serving(reviews);
+  const links = 100;
+  const link = (i: number) =>
+    virtualService(`link-${i}`, {
+      http: [{ route: [{ destination: { host: 'reviews' } }] }, { delegate: { name: `link-${i + 1}` } }],
+    });
+  lab.list('VirtualService', ...Array.from({ length: links }, (_, i) => link(i)));
+  expect(lab.waiting.size).toBe(links);
+  const lookups = vi.spyOn(NameIndex.prototype, 'has');
+  lab.apply(withPort(reviews, 81));
+  expect(lookups.mock.calls.length).toBeLessThan(5 * links);
+  lookups.mockRestore();
+  lab.apply(part(`link-${links}`));
+  expect(lab.waiting.size).toBe(0);
+});
+
+test.each([
+  [
+    'a port of a ServiceEntry whose hosts and ports multiply',
+    serviceEntry('many', {
+      hosts: Array.from({ length: 50 }, (_, i) => `h${i}.example.com`),
+      ports: Array.from({ length: 50 }, (_, i) => ({ number: i + 1, name: `tcp-${i}` })),
+    }),
+    { host: 'h1.example.com', port: { number: 9_999 } },
+  ],
+  ['a host longer than there can be one', reviews, { host: `${'a.'.repeat(300)}b` }],
+  [
+    'a subset of such a host',
+    destinationRule('long', { host: `${'a.'.repeat(300)}b`, subsets: [{ name: 'a' }] }),
+    { host: `${'a.'.repeat(300)}b`, subset: 'b' },
+  ],
+])('%s is not waited for', (_, object, destination) => {
+  const lab = Lab.serving(reviews, object, toSubset(''));
+  lab.apply(to(destination));
+  expect(lab.inForce(to(destination))).toEqual(to(destination).spec);
+});
+
+test('a host that a thousand objects claim counts as there, whoever sees it', () => {
+  const hosts = ['api.example.com'];
+  const entries = Array.from({ length: 1_001 }, (_, i) =>
+    inNamespace('other', serviceEntry(`e${i}`, { hosts, exportTo: ['.'] })),
+  );
+  const route = to({ host: 'api.example.com' });
+  const lab = Lab.serving(...entries.slice(0, 1_000), reviews, toSubset(''));
+  lab.apply(route);
+  expect(lab.waiting.size).toBe(1);
+  lab.apply(entries[1_000]!);
+  expect([lab.waiting.size, lab.inForce(route)]).toEqual([0, route.spec]);
 });
 
 function withPort(object: Service, port: number): Service {

@@ -5,8 +5,19 @@ import type { Write } from '../cache/graph.ts';
 import type { Clock } from '../clock.ts';
 import type { Inputs } from '../mesh/inputs.ts';
 import { generationKey } from '../mesh/objects/in-force.ts';
+import { isSubsetOf, isWildcard, wildcardsOf } from '../model/host.ts';
 import { type NamedObject, NameIndex } from './name-index.ts';
-import { type ObjectNames, describeName, hasNames, namesOf, subjectOf } from './object-names.ts';
+import {
+  type Name,
+  type ObjectNames,
+  describeName,
+  hasNames,
+  hostName,
+  namesOf,
+  parseName,
+  subjectOf,
+  subsetName,
+} from './object-names.ts';
 
 /**
  * A change waits until nothing of its namespace has arrived for the first time, but no longer than the second: kubectl may
@@ -153,6 +164,7 @@ export class WaitingObjects {
     const connected = this.#connected(subjects);
     for (const { id, next } of connected) this.#index.set(id, next);
     const together = new Set(connected);
+    const dependents = dependentsIn(connected);
     const obstacles = new Map<Change, string>();
     for (let doubtful: Iterable<Change> = connected; ;) {
       const blocked: Change[] = [];
@@ -167,8 +179,8 @@ export class WaitingObjects {
         together.delete(change);
         this.#index.set(change.id, change.before);
       }
-      const disputed = new Set(blocked.flatMap((change) => [...change.subjects]));
-      doubtful = new Set([...disputed].flatMap((subject) => this.#about(subject)));
+      const disputed = new Set(blocked.flatMap(disputedBy));
+      doubtful = new Set([...disputed].flatMap((name) => dependents.get(name) ?? []));
     }
     const forced = new Set<string>();
     for (const change of connected) {
@@ -209,11 +221,15 @@ export class WaitingObjects {
     const found = new Set<Change>();
     const seen = new Set<string>(subjects);
     // A set may grow while one goes through it.
-    for (const subject of seen)
+    for (const subject of seen) {
+      // Subsets of a rule for a wildcard host are those of each host that it covers.
+      if (isWildcard(subject))
+        for (const other of this.#bySubject.keys()) if (isSubsetOf(other, subject)) seen.add(other);
       for (const change of this.#about(subject)) {
         found.add(change);
         for (const each of change.subjects) seen.add(each);
       }
+    }
     return found;
   }
 
@@ -312,6 +328,38 @@ function idOf({ kind, key }: Arrival): string {
 function namedObject({ kind, object }: Arrival): NamedObject | undefined {
   return object && { kind, object };
 }
+
+/**
+ * Whom it concerns that a change does not come into force, by what this disputes. By name: many that wait can be about one
+ * host, and each would be looked at as often as there are others.
+ */
+function dependentsIn(changes: Iterable<Change>): ReadonlyMap<string, readonly Change[]> {
+  const found = new Map<string, Change[]>();
+  const add = (what: string, change: Change): void => {
+    const known = found.get(what);
+    if (known === undefined) found.set(what, [change]);
+    else known.push(change);
+  };
+  for (const change of changes) {
+    const { namesNow, namesBefore, namespace } = change;
+    for (const name of namesNow.needs) {
+      add(name, change);
+      const { kind, subject, part } = parseName(name);
+      if (kind === 'port' || kind === 'subset') add(hostName(subject), change);
+      if (kind === 'subset') for (const wildcard of wildcardsOf(subject)) add(subsetName(wildcard, part), change);
+    }
+    for (const name of namesBefore.offers) if (!namesNow.offers.has(name)) add(keptBy(namespace, name), change);
+  }
+  return found;
+}
+
+/** What is offered as before, and what is still needed. */
+function disputedBy({ namesNow, namesBefore, namespace }: Change): readonly string[] {
+  const kept = [...namesBefore.needs].filter((name) => !namesNow.needs.has(name));
+  return [...namesNow.offers, ...namesBefore.offers, ...kept.map((name) => keptBy(namespace, name))];
+}
+
+const keptBy = (namespace: string, name: Name): string => `kept ${namespace} ${name}`;
 
 /** How many names are looked up to decide about it. */
 function sizeOf({ namesNow, namesBefore }: Change): number {

@@ -123,9 +123,10 @@ function proxyOf(
 function withPodOf(proxy: ConnectedProxy, namespace: string, pod: Pod | undefined, cluster: string): ConnectedProxy {
   const annotation = readDocument(pod?.metadata.annotations?.['proxy.istio.io/config'] ?? '');
   const config = 'value' in annotation && isObject(annotation.value) ? { PROXY_CONFIG: annotation.value } : {};
+  const serviceAccount = pod?.spec?.serviceAccountName ?? 'default';
   return {
     ...proxy,
     metadata: { ...proxy.metadata, ...config },
-    identity: { trustDomain: '', namespace, serviceAccount: pod?.spec?.serviceAccountName ?? 'default', cluster },
+    identity: { trustDomain: '', namespace, serviceAccount, cluster, tenant: namespace },
   };
 }

@@ -8,7 +8,7 @@ function lab() {
   let now = 0;
   const log = new LogBudget(
     { error: say('error'), warn: say('warn'), info: say('info'), debug: say('debug') },
-    { rate: { burst: 3, perSecond: 1 }, now: () => now },
+    { rate: { burst: 3, perSecond: 1, budgets: 256 }, now: () => now },
   );
   return {
     log,
@@ -44,6 +44,15 @@ test('messages do not take each other lines, and debug is not bounded', () => {
     log.debug('c');
   }
   expect(take()).toHaveLength(3 + 3 + 5);
+});
+
+test('whoever causes many lines keeps out none about others', () => {
+  const { log, take } = lab();
+  for (let i = 0; i < 10; i++) log.infoBy('a', 'Signed', { by: 'a' });
+  for (let i = 0; i < 2; i++) log.infoBy('b', 'Signed', { by: 'b' });
+  expect(take()).toEqual([...'aaabb'].map((by) => `info Signed {"by":"${by}"}`));
+  for (let i = 0; i < 10_000; i++) log.infoBy(`c${i}`, 'Signed', {});
+  expect(take().length).toBeLessThan(300);
 });
 
 test('ever new messages share one budget', () => {

@@ -4,19 +4,19 @@ import type { Logger } from './logger.ts';
 export interface LogRate {
   readonly burst: number;
   readonly perSecond: number;
+  /** So many messages, or causes of a message, have a limit of their own; the rest share one. */
+  readonly budgets: number;
 }
 
 /**
  * 100 lines, then one per second: whatever proxies and owners of objects do, one message, at about a kilobyte per line,
- * stays below 100 KB a minute.
+ * stays below 100 KB a minute. Messages are constant: there are fewer.
  */
-export const LOG_RATE: LogRate = { burst: 100, perSecond: 1 };
+export const LOG_RATE: LogRate = { burst: 100, perSecond: 1, budgets: 256 };
 
-/** For one line per certificate: two thousand proxies at once, and a hundred thousand a day. */
-export const AUDIT_RATE: LogRate = { burst: 2_000, perSecond: 2 };
+/** For one line per certificate, of one tenant: two thousand proxies at once, and a hundred thousand a day. */
+export const AUDIT_RATE: LogRate = { burst: 2_000, perSecond: 2, budgets: 10_000 };
 
-/** Messages are constant. This many have their own budget; the rest share one. */
-const MAX_MESSAGES = 256;
 const OTHERS = '';
 
 interface Budget {
@@ -27,7 +27,7 @@ interface Budget {
 
 /**
  * Rate limits the lines of each message, which proxies and owners of objects can cause. Dropped lines are counted; the
- * next line of the message carries the count.
+ * next line of the message, or of the same cause, carries the count.
  */
 export class LogBudget implements Logger {
   readonly #log: Logger;
@@ -45,15 +45,20 @@ export class LogBudget implements Logger {
   }
 
   error(message: string, fields: object = {}): void {
-    this.#say('error', message, fields);
+    this.#say('error', message, fields, message);
   }
 
   warn(message: string, fields: object = {}): void {
-    this.#say('warn', message, fields);
+    this.#say('warn', message, fields, message);
   }
 
   info(message: string, fields: object = {}): void {
-    this.#say('info', message, fields);
+    this.#say('info', message, fields, message);
+  }
+
+  /** The same, where whoever causes many lines is not to keep out those about others: each cause has a limit of its own. */
+  infoBy(cause: string, message: string, fields: object): void {
+    this.#say('info', message, fields, `${message} ${cause}`);
   }
 
   /** Unlimited: only written on request. */
@@ -61,8 +66,8 @@ export class LogBudget implements Logger {
     this.#log.debug(message, fields);
   }
 
-  #say(level: 'error' | 'warn' | 'info', message: string, fields: object): void {
-    const budget = this.#budgetOf(message);
+  #say(level: 'error' | 'warn' | 'info', message: string, fields: object, limited: string): void {
+    const budget = this.#budgetOf(limited);
     const now = this.#now();
     budget.lines = Math.min(this.#rate.burst, budget.lines + ((now - budget.at) / 1000) * this.#rate.perSecond);
     budget.at = now;
@@ -77,8 +82,8 @@ export class LogBudget implements Logger {
     this.#log[level](message, suppressed === 0 ? fields : { ...fields, suppressed });
   }
 
-  #budgetOf(message: string): Budget {
-    const key = this.#budgets.size < MAX_MESSAGES || this.#budgets.has(message) ? message : OTHERS;
+  #budgetOf(limited: string): Budget {
+    const key = this.#budgets.size < this.#rate.budgets || this.#budgets.has(limited) ? limited : OTHERS;
     let budget = this.#budgets.get(key);
     if (budget === undefined)
       this.#budgets.set(key, (budget = { lines: this.#rate.burst, at: this.#now(), suppressed: 0 }));

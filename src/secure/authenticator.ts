@@ -59,6 +59,11 @@ export function unitOf(cluster: string, clusterId: string): string | undefined {
   return cluster === clusterId ? undefined : cluster;
 }
 
+/** No namespace is called like another cluster. */
+function tenantOf(namespace: string, cluster: string, clusterId: string): string {
+  return cluster === clusterId ? namespace : `cluster ${cluster}`;
+}
+
 /** Without a unit, it is of the own cluster, or of another authority below the same root. */
 function clusterIn([unit, ...more]: readonly string[], clusterId: string): string | undefined {
   return more.length === 0 ? (unit ?? clusterId) : undefined;
@@ -78,7 +83,7 @@ function ofCertificate(
     return nobody('cluster', 'the client certificate is of a cluster that is not known');
   if (found.trustDomain !== trustDomain)
     return nobody('trust_domain', 'the client certificate is of another trust domain');
-  return { ...found, cluster };
+  return { ...found, cluster, tenant: tenantOf(found.namespace, cluster, clusterId) };
 }
 
 async function ofToken(
@@ -103,7 +108,7 @@ async function ofToken(
     return later('api_server', `the API server${isOwn ? '' : ' of its cluster'} cannot review the token now`);
   if (found.kind === 'invalid') return nobody('token', 'the token is not accepted');
   const { namespace, serviceAccount } = found;
-  return { trustDomain, namespace, serviceAccount, cluster };
+  return { trustDomain, namespace, serviceAccount, cluster, tenant: tenantOf(namespace, cluster, clusterId) };
 }
 
 const nobody = (reason: string, message: string): Unauthenticated => ({ code: 'UNAUTHENTICATED', reason, message });

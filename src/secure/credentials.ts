@@ -18,13 +18,22 @@ export interface CredentialsOptions extends Omit<AuthenticatorOptions, 'now' | '
   readonly lifetime?: number;
   readonly clock: Clock;
   readonly log: { warn(message: string, fields: object): void };
-  /** Told of each certificate that is handed out: whose it is, and until when. */
-  readonly audit: (signed: { readonly identity: string; readonly until: string; readonly serial: string }) => void;
+  /** Told of each certificate that is handed out, and to which tenant: see `PeerIdentity`. */
+  readonly audit: (tenant: string, signed: Audited) => void;
   /** Settles when a certificate that expires then may be handed out. */
   readonly allow: (expires: Date) => Promise<void>;
   /** What the secure port presents from now on. */
   readonly present: (certificate: PortCertificate) => void;
   readonly signal: AbortSignal;
+}
+
+/** Whose a certificate is, and until when. */
+export interface Audited {
+  readonly identity: string;
+  /** Which vouches for the account: another one may have an account of the same name. */
+  readonly cluster: string;
+  readonly until: string;
+  readonly serial: string;
 }
 
 /** Seconds. Renewed after half of it, without ending connections. */
@@ -99,7 +108,7 @@ export class Credentials {
     this.#said = problem;
   }
 
-  readonly #sign: Sign = async (csr, { trustDomain, namespace, serviceAccount, cluster }, seconds) => {
+  readonly #sign: Sign = async (csr, { trustDomain, namespace, serviceAccount, cluster, tenant }, seconds) => {
     const authority = this.#authority;
     if (authority === undefined) return { code: 'UNAVAILABLE', message: 'there is no authority yet; try again' };
     const identity = spiffeId(trustDomain, namespace, serviceAccount);
@@ -112,7 +121,7 @@ export class Credentials {
       try {
         const { validToDate, serialNumber } = new X509Certificate(signed.chain[0]!);
         await this.#options.allow(validToDate);
-        this.#options.audit({ identity, until: validToDate.toISOString(), serial: serialNumber });
+        this.#options.audit(tenant, { identity, cluster, until: validToDate.toISOString(), serial: serialNumber });
         return signed;
       } catch {
         return { code: 'UNAVAILABLE', message: 'this lifetime cannot be recorded now; try again' };

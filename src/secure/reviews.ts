@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Headcount } from '../ads/transport/headcount.ts';
+import { FairSemaphore, Permit } from '../fair-semaphore.ts';
 import { TokenCache, type TokenReview } from './token-cache.ts';
 import type { TokenIssuer } from './token-issuer.ts';
 
@@ -13,7 +14,7 @@ export interface ReviewsOptions {
   readonly date: () => Date;
 }
 
-/** Reviews at a time, and how many more may wait; half of them for one address. */
+/** Reviews at a time, and how many more may wait; half of each for one address. Addresses take turns. */
 const [AT_ONCE, WAITING] = [20, 2_000];
 /** Milliseconds: whoever has waited longer for its turn is told to try again. An agent waits 20 s for all of it. */
 const LONGEST_WAIT = 10_000;
@@ -23,9 +24,8 @@ export class Reviews {
   readonly #options: ReviewsOptions;
   readonly #cache: TokenCache;
   readonly #underWay = new Map<string, Promise<TokenReview | 'unavailable'>>();
-  readonly #line: (() => void)[] = [];
+  readonly #turns = new FairSemaphore(AT_ONCE);
   readonly #callers = new Headcount(AT_ONCE + WAITING);
-  #running = 0;
 
   constructor(options: ReviewsOptions) {
     this.#options = options;
@@ -40,7 +40,7 @@ export class Reviews {
     const running = this.#underWay.get(key);
     if (running !== undefined) return running;
     if (this.#callers.enter(address) !== undefined) return this.#cache.stale(key) ?? 'busy';
-    const review = this.#review(key, token).finally(() => {
+    const review = this.#review(key, token, address).finally(() => {
       this.#underWay.delete(key);
       this.#callers.leave(address);
     });
@@ -48,11 +48,11 @@ export class Reviews {
     return review;
   }
 
-  async #review(key: string, token: string): Promise<TokenReview | 'unavailable'> {
+  async #review(key: string, token: string, address: string): Promise<TokenReview | 'unavailable'> {
     const { issuer, now } = this.#options;
     const began = now();
-    if (this.#running >= AT_ONCE) await new Promise<void>((resolve) => this.#line.push(resolve));
-    this.#running++;
+    const turn = new Permit(this.#turns, address);
+    await new Promise<void>((resolve) => turn.take(resolve));
     try {
       if (now() - began > LONGEST_WAIT) return this.#cache.stale(key) ?? 'unavailable';
       const found = await issuer.review(token);
@@ -62,8 +62,7 @@ export class Reviews {
       // What was valid stays so until it expires.
       return this.#cache.stale(key) ?? 'unavailable';
     } finally {
-      this.#running--;
-      this.#line.shift()?.();
+      turn.leave();
     }
   }
 }

@@ -39,7 +39,13 @@ test('a token is exchanged for a certificate, and the certificate for configurat
   expect(signed).toHaveLength(2);
   const { serialNumber: serial, validToDate } = new X509Certificate(leaf);
   const identity = 'spiffe://cluster.local/ns/shop/sa/default';
-  expect(signed[0]).toMatchObject({ level: 'info', identity, until: validToDate.toISOString(), serial });
+  expect(signed[0]).toMatchObject({
+    level: 'info',
+    identity,
+    cluster: 'Kubernetes',
+    until: validToDate.toISOString(),
+    serial,
+  });
 });
 
 test('whoever cannot prove who it is gets nothing', async () => {

@@ -4,7 +4,7 @@ export interface Recipient {
   readonly nodeId: string;
   /** Empty: unknown. */
   readonly build: string;
-  /** The namespace that it has proven to be of; empty: none. */
+  /** Which it has proven to be of: see `TenantOf`; empty: none. */
   readonly tenant: string;
 }
 

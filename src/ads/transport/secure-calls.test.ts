@@ -9,7 +9,7 @@ import type { PeerIdentity } from '../types.ts';
 
 const identity: PeerIdentity = {
   ...{ trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'default' },
-  cluster: 'Kubernetes',
+  ...{ cluster: 'Kubernetes', tenant: 'shop' },
 };
 
 /** A call of one client, as grpc-js has it. */
@@ -78,7 +78,7 @@ test('a namespace with a thousand calls waits for itself, and others have their 
     // As for a stream that is paused: it is said to whoever listens.
     fake.on('newListener', (event) => event === 'data' && setImmediate(() => fake.emit('data', Buffer.alloc(0))));
     begin(fake, (error) => (error === null ? answered++ : refused.push(error)));
-    waiting.pop()!({ ...identity, namespace });
+    waiting.pop()!({ ...identity, namespace, tenant: namespace });
     await turn();
     return fake;
   };

@@ -22,9 +22,9 @@ const LONGEST_TOKEN = 16 * 1024;
 
 /** A request must be complete this long after its turn has come. */
 const REQUEST_MS = 2_000;
-/** Each may hold a message of the maximum size; a namespace may have half of them. Others wait for their turn. */
+/** Each may hold a message of the maximum size; a tenant may have half of them. Others wait for their turn. */
 const AT_ONCE = 16;
-/** With those that wait; a namespace may have half of them. */
+/** With those that wait; a tenant may have half of them. */
 const MOST_UNARY = 4_096;
 
 type UnaryCall = ServerReadableStream<Buffer, Uint8Array>;
@@ -87,10 +87,9 @@ export class SecureCalls {
   ): Promise<UnaryResult | Unauthenticated> {
     const found = await this.#identify(call);
     if ('code' in found) return found;
-    const { namespace } = found;
-    if (this.#unary.enter(namespace) !== undefined)
-      return { code: 'UNAVAILABLE', message: 'too many calls; try again' };
-    const turn = new Permit(this.#turns, namespace);
+    const { tenant } = found;
+    if (this.#unary.enter(tenant) !== undefined) return { code: 'UNAVAILABLE', message: 'too many calls; try again' };
+    const turn = new Permit(this.#turns, tenant);
     try {
       await taken(turn, signal);
       const request = await firstMessage(call, signal);
@@ -101,7 +100,7 @@ export class SecureCalls {
       return result;
     } finally {
       turn.leave();
-      this.#unary.leave(namespace);
+      this.#unary.leave(tenant);
     }
   }
 

@@ -38,3 +38,19 @@ test('clients listen at so many addresses and ports of a headless Service, and i
   mesh.apply([headless(1_000, 'http')]);
   expect(problems()).toEqual([]);
 });
+
+test('the owner of a Service is told which lists are too long', () => {
+  const mesh = new TestMesh();
+  const many = Array.from({ length: 1_001 }, (_, i) => `n${i}`).join(',');
+  const service = headless(1_001, 'tcp');
+  const annotations = { 'networking.istio.io/exportTo': many };
+  mesh.apply([{ ...service, metadata: { ...service.metadata, annotations } }]);
+  const problems = [...mesh.mesh.problems.byObject.entries()].flatMap(([, found]) => found);
+  expect(problems.map(({ field, message }) => [field, message])).toEqual([
+    [
+      'metadata.annotations',
+      'has 1001 names in networking.istio.io/exportTo; at most 1000 are allowed, and only the first ones are used.',
+    ],
+    ['spec.ports', 'has 1001 ports; at most 1000 are allowed, and only the first ones are used. Split the Service.'],
+  ]);
+});

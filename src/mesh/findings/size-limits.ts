@@ -4,7 +4,7 @@ import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import type { Problem } from '../../api/problem.ts';
 import { fitRings, mostPlaces } from '../../model/ring-sizes.ts';
 import { anyTraits } from '../../model/traits.ts';
-import { mostPorts } from '../../reconcilers/core/service.ts';
+import { listAnnotations, mostListed, mostPorts, namesIn } from '../../reconcilers/core/service.ts';
 import { mostListeners } from '../../reconcilers/service-entry/host-claims.ts';
 import { type ServiceLookup, serviceFor } from '../clients/lookups.ts';
 import type { Inputs } from '../inputs.ts';
@@ -24,14 +24,15 @@ export interface SizeLimitDeps extends ServiceLookup {
 
 /** Objects that count only in part, because they would produce too much: as seen by clients in their own namespace. */
 export function declareSizeLimits(graph: Graph, deps: SizeLimitDeps): readonly Collection<HasProblems>[] {
-  const large = graph.index('Services with too many ports', deps.inputs.objects.Service, (key, object) =>
-    portsOf(object as Service) > mostPorts ? [key] : [],
+  const large = graph.index('Services with too long lists', deps.inputs.objects.Service, (key, object) =>
+    longLists(object as Service).length > 0 ? [key] : [],
   );
-  const ports = graph.derive('ports of Services', large, (key, [member], _, emit: Emit<HasProblems>) => {
+  const lists = graph.derive('lists of Services', large, (key, [member], _, emit: Emit<HasProblems>) => {
     const service = member!.value as Service;
-    const message = `has ${portsOf(service)} ports; at most ${mostPorts} are allowed, and only the first ones are used. Split the Service.`;
     const object = refOf(parseObjectKey(key).source, service);
-    emit(key, { problems: [{ object, field: 'spec.ports', reason: 'Ineffective', message }] });
+    emit(key, {
+      problems: longLists(service).map((found) => ({ object, reason: 'Ineffective' as const, ...found })),
+    });
   });
   const subsets = graph.derive('subsets of rules', deps.rules.rules, (key, rule, read, emit: Emit<HasProblems>) => {
     const view = { client: rule.namespace, traits: anyTraits };
@@ -97,7 +98,17 @@ export function declareSizeLimits(graph: Graph, deps: SizeLimitDeps): readonly C
       emit(key, { problems });
     },
   );
-  return [ports, subsets, rings, pods];
+  return [lists, subsets, rings, pods];
 }
 
-const portsOf = ({ spec }: Service): number => spec?.ports?.length ?? 0;
+function longLists({ spec, metadata: { annotations } }: Service): readonly Pick<Problem, 'field' | 'message'>[] {
+  const ports = spec?.ports?.length ?? 0;
+  if (annotations === undefined && ports <= mostPorts) return [];
+  const named = listAnnotations.flatMap((name) => {
+    const count = namesIn(annotations?.[name] ?? '').length;
+    const message = `has ${count} names in ${name}; at most ${mostListed} are allowed, and only the first ones are used.`;
+    return count > mostListed ? [{ field: 'metadata.annotations', message }] : [];
+  });
+  const message = `has ${ports} ports; at most ${mostPorts} are allowed, and only the first ones are used. Split the Service.`;
+  return ports > mostPorts ? [{ field: 'spec.ports', message }, ...named] : named;
+}

@@ -41,7 +41,8 @@ function meshOf(
       id: `${type}~10.0.0.1~a.${namespace}~${namespace}.svc.cluster.local`,
       metadata: { NAMESPACE: namespace, LABELS: { app: 'router' }, ...metadata },
     };
-    const identity = { trustDomain: 'cluster.local', namespace, serviceAccount: 'default', cluster: 'Kubernetes' };
+    const account = { trustDomain: 'cluster.local', namespace, serviceAccount: 'default' };
+    const identity = { ...account, cluster: 'Kubernetes', tenant: namespace };
     mesh.connect({ ...connectedProxy(namespace, node), identity });
     mesh.commit([mesh.mesh.inputs.secretAccess.write(`${namespace}/default`, { allowed: true })]);
   }

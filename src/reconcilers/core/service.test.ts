@@ -83,6 +83,16 @@ test('a number serves two transports at once; of two ports of one transport it i
   ]);
 });
 
+test('of the names in an annotation, the first thousand count', () => {
+  const many = Array.from({ length: 2_000 }, (_, i) => `n${i}`).join(', ');
+  const annotations = {
+    'networking.istio.io/exportTo': many,
+    'alpha.istio.io/canonical-serviceaccounts': many,
+  };
+  const { exportTo, subjectAltNames } = reconcile({}, { annotations });
+  expect([exportTo.length, exportTo.includes('n1000'), subjectAltNames.length]).toEqual([1_000, false, 1_000]);
+});
+
 test('an empty selector selects nothing', () => {
   expect(reconcile({ selector: {} })).not.toHaveProperty('selector');
 });

@@ -40,7 +40,7 @@ export function reconcileService(object: Service, context: ServiceContext): Mesh
     ports: portsOf(spec),
     addresses: addressesOf(spec),
     autoAddresses: [],
-    exportTo: settleExportTo(list(annotations['networking.istio.io/exportTo']), namespace, context.defaultExportTo),
+    exportTo: settleExportTo(list(annotations[exportToAnnotation]), namespace, context.defaultExportTo),
     meshExternal: spec.type === 'ExternalName',
     ...(spec.publishNotReadyAddresses === true && { publishesNotReady: true }),
     ...readServiceLabels(object.metadata.labels),
@@ -48,10 +48,8 @@ export function reconcileService(object: Service, context: ServiceContext): Mesh
     ...(spec.type === 'ExternalName' && spec.externalName ? { externalName: canonicalHost(spec.externalName) } : {}),
     endpoints: [],
     subjectAltNames: [
-      ...list(annotations['alpha.istio.io/canonical-serviceaccounts']),
-      ...list(annotations['alpha.istio.io/kubernetes-serviceaccounts']).map((account) =>
-        spiffeId(context.trustDomain, namespace, account),
-      ),
+      ...list(annotations[accountAnnotations[0]]),
+      ...list(annotations[accountAnnotations[1]]).map((account) => spiffeId(context.trustDomain, namespace, account)),
     ],
     ...(distribution === undefined ? {} : { trafficDistribution: distribution }),
     ...(affinity === undefined ? {} : { global: globalUse(affinity, spec) }),
@@ -102,12 +100,31 @@ function globalUse(affinity: Affinity, spec: NonNullable<Service['spec']>): Glob
   };
 }
 
+const exportToAnnotation = 'networking.istio.io/exportTo';
+const accountAnnotations = [
+  'alpha.istio.io/canonical-serviceaccounts',
+  'alpha.istio.io/kubernetes-serviceaccounts',
+] as const;
+
+/** Those whose value is a list. */
+export const listAnnotations: readonly string[] = [exportToAnnotation, ...accountAnnotations];
+
+/**
+ * Names in such a list; an API server allows a hundred thousand. Each namespace has views of its own, 5 kB and 0.15 ms, and
+ * each account is in every cluster of the service.
+ */
+export const mostListed = 1_000;
+
 /** A comma-separated annotation. */
-function list(text: string | undefined): string[] {
-  return (text ?? '')
+export function namesIn(text: string): string[] {
+  return text
     .split(',')
     .map((part) => part.trim())
     .filter((part) => part !== '');
+}
+
+function list(text: string | undefined): string[] {
+  return text === undefined ? [] : namesIn(text).slice(0, mostListed);
 }
 
 /** `PreferClose` and its newer names; anything else expresses no preference. */
