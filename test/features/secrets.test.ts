@@ -186,7 +186,9 @@ test.each(['on', 'off'])(
       ['shop', 'tenant', 'istio-system'].map((namespace) =>
         [...program.serving.engine.mesh.problems.byObject.entries()]
           .flatMap(([, found]) => found)
-          .filter(({ object }) => printRef(object) === `Gateway/${namespace}/public`)
+          .filter(
+            ({ object, field }) => printRef(object) === `Gateway/${namespace}/public` && /credentialName$/.test(field),
+          )
           .map(({ field, message }) => `${field}: ${message}`),
       );
     const withheld =
