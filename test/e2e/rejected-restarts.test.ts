@@ -143,7 +143,8 @@ withPeers([...FLEET, 'etcd', 'kube-apiserver', 'kubectl'], 'what real Envoys ref
       for (const { good } of scenes) await expect.poll(() => programmed(good)).toMatchObject({ status: 'True' });
       await apply(...scenes.map(({ bad }) => bad), innocent(1));
       await isRejected();
-      await expect.poll(() => programmed(innocent(1))).toMatchObject({ status: 'True' });
+      const acknowledged = { status: 'True', message: expect.stringMatching(/^Acknowledged by /) as string };
+      await expect.poll(() => programmed(innocent(1))).toMatchObject(acknowledged);
       await isServed();
       // While a cluster warms, an Envoy that comes back asks for none.
       await expect.poll(() => fleet.warming()).toEqual({});

@@ -97,7 +97,8 @@ test('all that a cluster vouches for is one voice, which takes nothing back wher
   for (const proxy of [...theirs, ours]) await has(proxy, 80);
   const programmed = (message: unknown) =>
     own.changed(() => expect(conditions(own, split(0, 0))['Programmed']).toMatchObject({ message }));
-  await programmed('Acknowledged by all 4 proxies that it concerns.');
+  // Whoever comes once everybody else has it is not waited for.
+  await programmed(expect.stringMatching(/^Acknowledged by [^.]* that it concerns.$/));
   for (const proxy of theirs) proxy.rejects = () => 'no';
   ours.fallSilent();
   await own.apply(split(10, 90));

@@ -44,7 +44,7 @@ describe('the Node of the packages', () => {
     cpSync(join(ROOT, 'Makefile'), join(directory, 'Makefile'));
     write('node_modules/.bin/node', '#!/bin/sh\ntouch ran\necho v24.1.2\n');
     chmodSync(join(directory, 'node_modules/.bin/node'), 0o755);
-    return run('make', [target], { cwd: directory, env: plainEnvironment() });
+    return run('make', ['--no-print-directory', target], { cwd: directory, env: plainEnvironment() });
   }
 
   function installed(program: string, when: 'before the lock file' | 'after the lock file'): void {
