@@ -67,7 +67,8 @@ export class Localized {
       // No letter of the beginning comes again in it: only the first one can begin another.
       if (byte !== POD[stream.begun.length]) stream.begun = [];
       if (byte === POD[stream.begun.length]) stream.begun.push({ bytes, at });
-      if (stream.begun.length === POD.length) for (const [i, { bytes, at }] of stream.begun.entries()) bytes[at] = LOCAL[i]!;
+      if (stream.begun.length === POD.length)
+        for (const [i, { bytes, at }] of stream.begun.entries()) bytes[at] = LOCAL[i]!;
       if (stream.left === 0 || stream.begun.length === POD.length) stream.begun = [];
     }
   }
