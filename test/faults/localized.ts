@@ -64,7 +64,7 @@ export class Localized {
         continue;
       }
       stream.left--;
-      // No letter of the beginning comes again in it: only the first one can begin another.
+      // Its first letter does not come again in it: no address begins within the beginning of another.
       if (byte !== POD[stream.begun.length]) stream.begun = [];
       if (byte === POD[stream.begun.length]) stream.begun.push({ bytes, at });
       if (stream.begun.length === POD.length)
