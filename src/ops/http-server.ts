@@ -75,7 +75,7 @@ export async function serveHttp(options: HttpServerOptions): Promise<HttpServer>
   // This also closes connections whose clients do not read the response.
   server.setTimeout(idle);
   const open = new Connections(connections);
-  server.on('connection', (socket) => open.add(socket));
+  server.on('connection', (socket) => open.add(socket, socket.remoteAddress));
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(address.port, address.host, resolve);

@@ -82,7 +82,7 @@ export async function serveWebhooks(options: WebhookServerOptions): Promise<Webh
   server.setTimeout(STUCK_MS);
   const open = new Connections(MOST_CONNECTIONS);
   // Before TLS, every connection is one of TCP.
-  server.on('connection', (socket) => open.add(socket as Socket));
+  server.on('connection', (socket: Socket) => open.add(socket, socket.remoteAddress));
   server.on('tlsClientError', (_, socket) => {
     calls.count('handshake');
     socket.destroy();

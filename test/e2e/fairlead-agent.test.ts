@@ -1,9 +1,11 @@
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { connect as connectHttp2 } from 'node:http2';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { tokenOf } from '../features/secure-cluster.ts';
 import { freePorts, poll } from '../peers/process.ts';
@@ -35,6 +37,29 @@ const isLive = ({ ports, get }: AgentProcess): Promise<boolean> =>
     () => false,
   );
 
+/** More than are served at a time, and than may wait. */
+const MANY_SCRAPES = 20;
+
+/** Settles when there is an answer, of which nothing but the headers can be sent. */
+async function scrapeWithoutReading(port: number, localAddress: string): Promise<void> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress });
+  const session = connectHttp2(`http://127.0.0.1:${port}`, {
+    settings: { initialWindowSize: 0 },
+    createConnection: () => socket,
+  });
+  onTestFinished(() => session.destroy());
+  session.on('error', () => {});
+  const request = session.request({ ':path': '/stats/prometheus' }).on('error', () => {});
+  await once(request, 'response');
+}
+
+/** From another address than that of the Pod. */
+async function scrapeFrom(localAddress: string, port: number): Promise<string> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress });
+  socket.write('GET /stats/prometheus HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n');
+  return text(socket);
+}
+
 withPeers(['envoy'], 'the agent beside Envoy', () => {
   test('two workloads speak mutual TLS with nothing but a token and roots', async () => {
     const { program, setup, outbound } = await startMesh({ workloadCertificateLifetime: '72h' });
@@ -42,6 +67,7 @@ withPeers(['envoy'], 'the agent beside Envoy', () => {
     const client = await startFairleadAgent({
       ...setup('client'),
       env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(FAILS)}` },
+      proxyConfig: { proxyStatsMatcher: { inclusionRegexps: ['.*'] } },
     });
     await Promise.all([server.ready(), client.ready()]);
     process.kill(client.process.pid, 'SIGUSR2');
@@ -63,7 +89,14 @@ withPeers(['envoy'], 'the agent beside Envoy', () => {
     expect([await hoursLeft(client), await hoursLeft(server)]).toEqual([72, 2]);
     expect(metrics.body).toContain('istio_agent_unexpected_errors_total 2');
     expect(metrics.body).toContain('envoy_server_live{} 1');
-    expect((await client.get(client.ports.stats, '/stats/prometheus')).status).toBe(200);
+    const ofEnvoy = await client.get(client.ports.stats, '/stats/prometheus');
+    expect(ofEnvoy.status).toBe(200);
+    // More than Envoy takes from itself for somebody who does not read.
+    expect(ofEnvoy.body.length).toBeGreaterThan(128 * 1024);
+    // Whoever reads nothing keeps no scraper out, whichever port it asks.
+    for (let i = 0; i < MANY_SCRAPES; i++) await scrapeWithoutReading(client.ports.stats, '127.0.0.2');
+    for (const port of [client.ports.stats, client.ports.status])
+      expect(await scrapeFrom('127.0.0.3', port)).toContain('envoy_server_live{} 1');
     // Terminated, it drains, and ends with 0.
     process.kill(client.process.pid, 'SIGTERM');
     await expect

@@ -68,6 +68,9 @@ export class ApiWay {
   /** Connections of the replica at one time. */
   mostConnections = 0;
   #faults: readonly Fault[] = [];
+  /** Resources whose last list lacked something, as far as is known here. */
+  readonly #lacking = new Set<string>();
+  #isMended = false;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   readonly #calls = new Set<Call>();
@@ -100,6 +103,7 @@ export class ApiWay {
   set(faults: readonly Fault[]): void {
     const before = this.#faults;
     this.#faults = faults;
+    this.#isMended = false;
     for (const call of this.#calls) {
       // What was swallowed meanwhile is missing in the rest.
       if (isHit(before, 'silent', call.resource)) call.destroy();
@@ -109,10 +113,25 @@ export class ApiWay {
     if (this.#hit('unreachable', '')) for (const socket of this.#sockets) socket.destroy();
   }
 
+  /**
+   * No faults from now on, and none that last: nothing resumes from a list that lacked something. Such a list is the
+   * truth for whoever has it, and is missed until there is another one; a watch that asks now, or only after a pause,
+   * would not bring what the list lacked.
+   */
+  mend(): void {
+    this.set([]);
+    this.#isMended = true;
+    for (const call of this.#calls) if (this.#resumesFromLess(call)) call.expire();
+  }
+
   close(): void {
     this.#server.close();
     for (const socket of this.#sockets) socket.destroy();
     this.#upstream.agent.destroy();
+  }
+
+  #resumesFromLess({ isWatch, resource }: Call): boolean {
+    return this.#isMended && isWatch && this.#lacking.has(resource);
   }
 
   #hit(name: FaultName, resource: string): boolean {
@@ -133,6 +152,7 @@ export class ApiWay {
     if (this.#hit('throttled', resource)) return refuse(response, 429, { 'retry-after': `${RETRY_AFTER_S}` });
     if (this.#hit('failing', resource)) return refuse(response, 500);
     if (this.#hit('unauthorized', resource)) return refuse(response, 401);
+    if (this.#resumesFromLess(call)) return refuse(response, 410);
     if (call.isWatch && this.#hit('gone', resource)) {
       if (this.#random() < 0.5) return refuse(response, 410);
       response.writeHead(200, { 'content-type': 'application/json' });
@@ -177,12 +197,18 @@ export class ApiWay {
     if (isWatch) {
       response.writeHead(status, headers);
       response.flushHeaders();
+      if (this.#resumesFromLess(call)) return call.expire();
       for await (const chunk of answer as AsyncIterable<Buffer>) await this.#pass(chunk, response, call);
       return void response.end();
     }
     let body = await bodyOf(answer);
     if (isStatus && status < 300) this.#written(body);
-    if (isList && this.#hit('short lists', resource)) body = this.#shortened(body);
+    if (isList && status < 300) {
+      const isShort = this.#hit('short lists', resource);
+      if (isShort) body = this.#shortened(body);
+      if (isShort) this.#lacking.add(resource);
+      else this.#lacking.delete(resource);
+    }
     if (isList && this.#hit('broken lists', resource)) body = body.subarray(0, this.#random() * body.length);
     response.writeHead(status, { ...headers, 'content-length': call.isCut ? body.length + 1 : body.length });
     await this.#pass(body, response, call);

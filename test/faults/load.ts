@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from '../hitless/clients.ts';
-import { localOf } from './proxy-way.ts';
+import { localOf } from './localized.ts';
 
 /** Between two requests of a client. Milliseconds. */
 const PAUSE = { least: 5, more: 30 };

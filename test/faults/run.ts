@@ -61,10 +61,7 @@ export async function runFaults({ seed, services, rounds }: FaultsOptions): Prom
     }
     isOver = true;
     const changes = await changing;
-    for (const { way } of lab.members) way.set([]);
-    // What a short list lacked is missed until there is another list.
-    for (const { way } of lab.members) way.set([{ name: 'gone' }]);
-    for (const { way } of lab.members) way.set([]);
+    for (const { way } of lab.members) way.mend();
     await lab.settled();
     await lab.load.stop();
     const hits = Object.fromEntries(FAULTS.map((name) => [name, hitsOf(name, lab.members)]));

@@ -5,9 +5,9 @@ export function agentClusters({ proxy, paths }: AgentSettings, isV6: boolean): r
   const loopback = isV6 ? '::1' : '127.0.0.1';
   const port = (portValue: number): object => ({ socketAddress: { address: loopback, portValue } });
   return [
-    // Scrapers are few; the figures of a large mesh are megabytes, and anyone may read them slowly.
-    { ...cluster('prometheus_stats', port(proxy.adminPort)), perConnectionBufferLimitBytes: BUFFER, ...limits(8) },
-    cluster('agent', port(proxy.statusPort)),
+    // Scrapers are few; the figures of a large mesh are megabytes. The agent asks for those outside, who may be slow.
+    { ...cluster('prometheus_stats', port(proxy.adminPort)), perConnectionBufferLimitBytes: BUFFER, ...limits(16) },
+    { ...cluster('agent', port(proxy.statusPort)), perConnectionBufferLimitBytes: BUFFER },
     { ...cluster('sds-grpc', { pipe: { path: paths.secretSocket } }), ...http2 },
     {
       ...cluster('xds-grpc', { pipe: { path: paths.xdsSocket } }),

@@ -11,26 +11,25 @@ export function agentListeners(settings: AgentSettings, isV6: boolean): readonly
   const queries = queriesOf(settings);
   const host = isV6 ? '::' : '0.0.0.0';
   const metricsHost = env['METRICS_LOCALHOST_ACCESS_ONLY'] === 'true' ? (isV6 ? '::1' : '127.0.0.1') : host;
-  const figures = { statPrefix: 'stats', path: '/stats/prometheus', queries };
+  const path = '/stats/prometheus';
   const filters = pod.annotations['sidecar.istio.io/statsCompression'] === 'false' ? [] : compressors;
-  const secure = (port: number, cluster: string): readonly object[] =>
-    port === 0
-      ? []
-      : [listener(host, port, { ...figures, statPrefix: `secure-${cluster}`, cluster, filters, isMutual: true })];
+  // The agent knows who reads slowly, and asks here in turn.
+  const ofEnvoy = { path, as: '/stats/envoy', cluster: 'agent', queries, filters };
+  const secure = (port: number, statPrefix: string, answers: Omit<Answers, 'statPrefix'>): readonly object[] =>
+    port === 0 ? [] : [listener(host, port, chain({ ...answers, statPrefix, isMutual: true }))];
   return [
-    listener(metricsHost, ports.metrics, {
-      ...figures,
-      cluster: 'prometheus_stats',
-      filters,
-    }),
-    listener(host, ports.ready, {
-      statPrefix: 'agent',
-      path: '/healthz/ready',
-      cluster: 'agent',
-      queries,
-    }),
-    ...secure(ports.secureMetrics, 'prometheus_stats'),
-    ...secure(ports.secureMergedMetrics, 'agent'),
+    listener(
+      metricsHost,
+      ports.metrics,
+      {
+        filterChainMatch: { sourceType: 'SAME_IP_OR_LOOPBACK' },
+        ...chain({ statPrefix: 'stats', path, cluster: 'prometheus_stats', queries, filters }),
+      },
+      chain({ ...ofEnvoy, statPrefix: 'stats-outside' }),
+    ),
+    listener(host, ports.ready, chain({ statPrefix: 'agent', path: '/healthz/ready', cluster: 'agent', queries })),
+    ...secure(ports.secureMetrics, 'secure-prometheus_stats', ofEnvoy),
+    ...secure(ports.secureMergedMetrics, 'secure-agent', { path, cluster: 'agent', queries, filters }),
   ];
 }
 
@@ -38,6 +37,8 @@ interface Answers {
   readonly statPrefix: string;
   /** The only one; others do not exist. */
   readonly path: string;
+  /** The path where it goes on; absent: the same. */
+  readonly as?: string;
   readonly cluster: string;
   readonly queries: Queries;
   /** Before the router. */
@@ -52,8 +53,7 @@ const WITHIN = { connected: '5s', asked: '10s', answered: '60s', idle: '120s' } 
 /** Bytes that a caller may send over HTTP/2 before anybody has read them: the least that there is. */
 const WINDOW = 65_535;
 
-function listener(host: string, port: number, answers: Answers): object {
-  const { statPrefix, path, cluster, queries, filters = [], isMutual = false } = answers;
+function listener(host: string, port: number, ...filterChains: readonly object[]): object {
   return {
     name: `${host}_${port}`,
     address: { socketAddress: { address: host, portValue: port } },
@@ -61,46 +61,52 @@ function listener(host: string, port: number, answers: Answers): object {
     ignoreGlobalConnLimit: true,
     bypassOverloadManager: true,
     perConnectionBufferLimitBytes: BUFFER,
-    filterChains: [
+    filterChains,
+  };
+}
+
+function chain(answers: Answers): object {
+  const { statPrefix, filters = [], isMutual = false } = answers;
+  return {
+    ...(isMutual && { transportSocket: mutualTls, transportSocketConnectTimeout: WITHIN.connected }),
+    filters: [
       {
-        ...(isMutual && { transportSocket: mutualTls, transportSocketConnectTimeout: WITHIN.connected }),
-        filters: [
-          {
-            name: 'envoy.filters.network.http_connection_manager',
-            typedConfig: {
-              '@type':
-                'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
-              codecType: 'AUTO',
-              statPrefix,
-              requestHeadersTimeout: WITHIN.connected,
-              requestTimeout: WITHIN.asked,
-              commonHttpProtocolOptions: { idleTimeout: WITHIN.idle, maxStreamDuration: WITHIN.answered },
-              http2ProtocolOptions: {
-                maxConcurrentStreams: 32,
-                initialStreamWindowSize: WINDOW,
-                initialConnectionWindowSize: WINDOW,
-              },
-              // What is compared is what goes on: the admin interface resolves dots and escapes, too.
-              normalizePath: true,
-              mergeSlashes: true,
-              pathWithEscapedSlashesAction: 'REJECT_REQUEST',
-              routeConfig: {
-                virtualHosts: [{ name: 'backend', domains: ['*'], routes: routesTo(path, cluster, queries) }],
-              },
-              httpFilters: [wholeRequest, ...filters, router],
-            },
+        name: 'envoy.filters.network.http_connection_manager',
+        typedConfig: {
+          '@type':
+            'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
+          codecType: 'AUTO',
+          statPrefix,
+          requestHeadersTimeout: WITHIN.connected,
+          requestTimeout: WITHIN.asked,
+          commonHttpProtocolOptions: { idleTimeout: WITHIN.idle, maxStreamDuration: WITHIN.answered },
+          http2ProtocolOptions: {
+            maxConcurrentStreams: 32,
+            initialStreamWindowSize: WINDOW,
+            initialConnectionWindowSize: WINDOW,
           },
-        ],
+          // The address of the caller is the last of those that the request goes on with.
+          useRemoteAddress: true,
+          // What is compared is what goes on: the admin interface resolves dots and escapes, too.
+          normalizePath: true,
+          mergeSlashes: true,
+          pathWithEscapedSlashesAction: 'REJECT_REQUEST',
+          routeConfig: { virtualHosts: [{ name: 'backend', domains: ['*'], routes: routesTo(answers) }] },
+          httpFilters: [wholeRequest, ...filters, router],
+        },
       },
     ],
   };
 }
 
 /** Behind them is more than anyone outside may ask: only this path, only to read it, and only so much of a query. */
-function routesTo(path: string, cluster: string, queries: Queries): readonly object[] {
+function routesTo({ path, as, cluster, queries }: Answers): readonly object[] {
   const get = { name: ':method', stringMatch: { exact: 'GET' } };
   return [
-    { match: { path, headers: [get, ...queries.matches] }, route: { cluster } },
+    {
+      match: { path, headers: [get, ...queries.matches] },
+      route: { cluster, ...(as !== undefined && { prefixRewrite: as }) },
+    },
     {
       match: { path, headers: [get] },
       directResponse: { status: 400, body: { inlineString: `${queries.refusal}\n` } },

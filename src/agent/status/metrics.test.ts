@@ -20,6 +20,7 @@ async function scrape(envoy: number, apps: readonly number[], query = '', failed
   const sources: MetricsSources = {
     own: () => 'own 1\n',
     envoy: { host: '127.0.0.1', port: envoy },
+    mergesEnvoy: true,
     app: { host: '127.0.0.1', from: undefined },
     targets: apps.map((port) => ({ port, path: '/metrics' })),
     failed: (source) => void failed.push(source),

@@ -6,8 +6,10 @@ import type { ScrapeTarget } from './scrape-targets.ts';
 export interface MetricsSources {
   /** Of the agent itself, in the text format. */
   readonly own: () => string;
-  /** Undefined: somebody else asks Envoy. */
+  /** Undefined: there is none. */
   readonly envoy: { readonly host: string; readonly port: number } | undefined;
+  /** Whether Envoy's are among all; otherwise somebody else asks for them. */
+  readonly mergesEnvoy: boolean;
   readonly app: AppAddress;
   readonly targets: readonly ScrapeTarget[];
   /** Counts a source that did not answer. */
@@ -24,7 +26,7 @@ const TEXT = 'text/plain; version=0.0.4; charset=utf-8';
  * in memory: who has its turn later waits with its answer. The signal fires when the scraper is gone.
  */
 export async function writeMetrics(
-  { own, envoy, app, targets, failed }: MetricsSources,
+  { own, envoy, mergesEnvoy, app, targets, failed }: MetricsSources,
   query: string,
   from: IncomingMessage,
   to: ServerResponse,
@@ -32,7 +34,7 @@ export async function writeMetrics(
 ): Promise<void> {
   const headers = { accept: from.headers.accept ?? '*/*' };
   const [ofEnvoy, ...ofApp] = await Promise.all([
-    envoy && open({ ...envoy, path: `/stats/prometheus${query}`, signal }).catch(() => failed('envoy')),
+    mergesEnvoy && envoy && openEnvoy(envoy, query, signal).catch(() => failed('envoy')),
     ...targets.map((target) =>
       open({ ...target, host: app.host, headers, signal, ...local(app) }).catch(() => failed('app')),
     ),
@@ -65,6 +67,19 @@ export async function writeMetrics(
   for (const [, source] of sources) source.destroy();
 }
 
+/** Writes the metrics of Envoy alone, as they are. Nothing is kept in memory. The signal fires when the scraper is gone. */
+export async function writeEnvoyMetrics(
+  { envoy, failed }: MetricsSources,
+  query: string,
+  to: ServerResponse,
+  signal: AbortSignal,
+): Promise<void> {
+  const answered = envoy && (await openEnvoy(envoy, query, signal).catch(() => failed('envoy')));
+  if (answered === undefined) return void to.writeHead(503, { 'content-type': TEXT }).end();
+  to.writeHead(200, { 'content-type': answered.headers['content-type'] ?? TEXT });
+  await pipeline(answered, to).catch(() => to.destroy());
+}
+
 const MARK = '# EOF\n';
 
 const isOpenMetrics = ({ headers }: IncomingMessage): boolean =>
@@ -82,6 +97,15 @@ async function* withoutMark(source: AsyncIterable<Buffer>): AsyncGenerator<Buffe
   }
   const rest = held.replace(/(^|\n)# EOF\r?\n?$/, '$1');
   yield Buffer.from(rest === '' || rest.endsWith('\n') ? rest : `${rest}\n`, 'latin1');
+}
+
+/** Through its port for scrapers, which refuses expensive queries. */
+function openEnvoy(
+  envoy: { readonly host: string; readonly port: number },
+  query: string,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  return open({ ...envoy, path: `/stats/prometheus${query}`, signal });
 }
 
 function open(options: {

@@ -20,7 +20,15 @@ async function startStatus() {
   const { port: appPort } = app.address() as AddressInfo;
   const here = { host: '127.0.0.1', from: undefined };
   const ends = { quits: 0 };
-  const envoy = createServer((request, response) => void response.end(`asked ${request.url}`)).listen(0, '127.0.0.1');
+  const scrapes = { open: 0, most: 0, rests: [] as (() => void)[] };
+  const envoy = createServer((request, response) => {
+    scrapes.most = Math.max(scrapes.most, ++scrapes.open);
+    response.once('close', () => scrapes.open--).write(`asked ${request.url}\n`);
+    const rest = (): void => void response.end('the rest');
+    // As if whoever asked did not read what there is.
+    if (request.url?.includes('slow')) scrapes.rests.push(rest);
+    else rest();
+  }).listen(0, '127.0.0.1');
   await once(envoy, 'listening');
   const metrics = { host: '127.0.0.1', port: (envoy.address() as AddressInfo).port };
   const server = await serveStatus(0, {
@@ -29,7 +37,7 @@ async function startStatus() {
       JSON.stringify({ '/app-health/a/livez': { httpGet: { port: appPort, path: '/' }, timeoutSeconds: 3_000 } }),
     ),
     app: here,
-    metrics: { own: () => '', envoy: metrics, app: here, targets: [], failed: () => {} },
+    metrics: { own: () => '', envoy: metrics, mergesEnvoy: true, app: here, targets: [], failed: () => {} },
     status: () => ({}),
     drain: () => Promise.resolve(),
     quit: () => void ends.quits++,
@@ -45,13 +53,14 @@ async function startStatus() {
     app,
     asked,
     ends,
+    scrapes,
     async ask(line: string, localAddress = '127.0.0.1'): Promise<string> {
       const socket = connect({ port, host: '127.0.0.1', localAddress });
       socket.write(`${line} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`);
       return text(socket);
     },
-    async open(): Promise<Socket> {
-      const socket = connect(port, '127.0.0.1').on('error', () => {});
+    async open(localAddress = '127.0.0.1'): Promise<Socket> {
+      const socket = connect({ port, host: '127.0.0.1', localAddress }).on('error', () => {});
       await once(socket, 'connect');
       return socket;
     },
@@ -105,3 +114,34 @@ test('a query goes on to Envoy as it is', async () => {
   const query = '?usedonly&filter=a?b&c=/../x';
   expect(await ask(`GET /stats/prometheus${query}`)).toContain(`asked /stats/prometheus${query}`);
 });
+
+test.each(['/stats/prometheus', '/stats/envoy'])(
+  'whoever reads %s slowly, or never, keeps nobody out',
+  async (path) => {
+    const { ask, open, scrapes } = await startStatus();
+    const begin = async (address: string, forwarded: string): Promise<Socket> => {
+      const socket = await open(address);
+      socket.write(
+        `GET ${path}?slow HTTP/1.1\r\nhost: a\r\nconnection: close\r\nx-forwarded-for: ${forwarded}\r\n\r\n`,
+      );
+      await once(socket, 'readable');
+      return socket;
+    };
+    // Envoy says for whom it asks; others may claim what they like.
+    const greedy = async (): Promise<void> => {
+      for (let i = 0; i < 10; i++)
+        for (const [address, forwarded] of [
+          ['127.0.0.2', `10.0.0.${i}`],
+          ['127.0.0.1', `10.0.0.${i}, 127.0.0.2`],
+        ] as const)
+          await begin(address, forwarded);
+    };
+    await greedy();
+    const patient = await begin('127.0.0.3', '');
+    await greedy();
+    expect(await ask(`GET ${path}`, '127.0.0.4')).toContain('asked /stats/prometheus');
+    for (const rest of scrapes.rests) rest();
+    expect(await text(patient)).toContain('the rest');
+    expect(scrapes.most).toBeLessThan(20);
+  },
+);

@@ -3,7 +3,7 @@ import { ListenError } from '../../listen-error.ts';
 import { Connections } from '../../ops/connections.ts';
 import type { AppAddress } from './app-address.ts';
 import { type AppProbe, runProbe } from './app-probes.ts';
-import { type MetricsSources, writeMetrics } from './metrics.ts';
+import { type MetricsSources, writeEnvoyMetrics, writeMetrics } from './metrics.ts';
 
 export interface StatusSources {
   /** Undefined: ready; or why not, as one line. */
@@ -22,19 +22,26 @@ export interface StatusSources {
 /** Connections at a time: the kubelet, Envoy and a scraper need few. Whoever has most loses its oldest to a new one. */
 const CONNECTIONS = 256;
 
+/**
+ * Scrapes at a time: behind each that is read slowly, or never, Envoy keeps all of its figures, which are megabytes in a
+ * large mesh. Here, too, whoever has most loses its oldest.
+ */
+const SCRAPES = 8;
+
 /** Milliseconds without a byte in either direction. */
 const IDLE = 60_000;
 
 /** The port that the kubelet, scrapers and the containers of the Pod ask: Istio's 15020. Rejects if it is taken. */
 export async function serveStatus(port: number, sources: StatusSources): Promise<Server> {
+  const scrapes = new Connections(SCRAPES);
   const server = createServer({ headersTimeout: 5_000, requestTimeout: 30_000 }, (request, response) => {
-    answer(request, response, sources).catch(() => response.destroy());
+    answer(request, response, sources, scrapes).catch(() => response.destroy());
   });
   // So a connection is one piece of work, and not as many as fit into a pipeline.
   server.maxRequestsPerSocket = 1;
   server.setTimeout(IDLE);
   const open = new Connections(CONNECTIONS);
-  server.on('connection', (socket) => open.add(socket));
+  server.on('connection', (socket) => open.add(socket, socket.remoteAddress));
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     // All addresses, of both families where there are both.
@@ -45,7 +52,12 @@ export async function serveStatus(port: number, sources: StatusSources): Promise
   return server;
 }
 
-async function answer(request: IncomingMessage, response: ServerResponse, sources: StatusSources): Promise<void> {
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  sources: StatusSources,
+  scrapes: Connections,
+): Promise<void> {
   request.resume();
   const { url = '/' } = request;
   const at = url.indexOf('?');
@@ -65,7 +77,12 @@ async function answer(request: IncomingMessage, response: ServerResponse, source
     }
     case '/stats/prometheus':
     case '/metrics':
+      scrapes.add(response, clientOf(request));
       return writeMetrics(sources.metrics, query, request, response, gone.signal);
+    // What Envoy's own port asks for others.
+    case '/stats/envoy':
+      scrapes.add(response, clientOf(request));
+      return writeEnvoyMetrics(sources.metrics, query, response, gone.signal);
     case '/status':
       return send(response, 200, `${JSON.stringify(sources.status(), undefined, 2)}\n`, 'application/json');
     case '/drain':
@@ -84,10 +101,21 @@ async function answer(request: IncomingMessage, response: ServerResponse, source
   }
 }
 
+const peerOf = ({ socket }: IncomingMessage): string => (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
+
+const isHere = (address: string): boolean => address === '::1' || address === '127.0.0.1';
+
+/** Envoy asks for others, and puts the address of whoever asked it last. Who is in this Pod may claim any. */
+function clientOf(request: IncomingMessage): string {
+  const peer = peerOf(request);
+  const { 'x-forwarded-for': forwarded = '' } = request.headers;
+  return isHere(peer) ? String(forwarded).split(',').at(-1)!.trim() : peer;
+}
+
 /** Only who is in this Pod may end it. What Envoy passes on from outside comes from 127.0.0.6. */
-function refusalOf({ method, socket }: IncomingMessage): readonly [status: number, body: string] | undefined {
-  const address = (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
-  if (address !== '::1' && address !== '127.0.0.1') return [403, 'only from this Pod\n'];
+function refusalOf(request: IncomingMessage): readonly [status: number, body: string] | undefined {
+  const { method } = request;
+  if (!isHere(peerOf(request))) return [403, 'only from this Pod\n'];
   return method === 'POST' ? undefined : [405, 'only POST\n'];
 }
 

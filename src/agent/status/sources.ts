@@ -51,10 +51,8 @@ export function statusSources(
           unexpectedErrors: life.unexpectedErrors,
           failedScrapes,
         }),
-      envoy:
-        !settings.hasEnvoy || env['PILOT_AGENT_MERGE_ENVOY_STATS'] === 'false'
-          ? undefined
-          : { host: loopback, port: ports.metrics },
+      envoy: settings.hasEnvoy ? { host: loopback, port: ports.metrics } : undefined,
+      mergesEnvoy: env['PILOT_AGENT_MERGE_ENVOY_STATS'] !== 'false',
       app,
       targets:
         type === 'sidecar'

@@ -104,6 +104,11 @@ describe('ISTIO_MUTUAL', () => {
     });
   });
 
+  test('reads no list of revoked certificates, as in Istio', () => {
+    const cluster = clusterOf(tlsRule({ mode: 'ISTIO_MUTUAL' }));
+    expect(clusterOf(tlsRule({ mode: 'ISTIO_MUTUAL', caCrl: '/crl.pem' }))).toEqual(cluster);
+  });
+
   test('has no meaning for a proxy without the certificates of the mesh', () => {
     expect(socketsOf(clusterOf({ ...tlsRule({ mode: 'ISTIO_MUTUAL' }), traits: { agent: false } }))).toEqual([]);
   });

@@ -474,6 +474,17 @@ test.each<[object, string | undefined]>([
   expect(own.map((problem) => problem.reason)).toEqual(reason === undefined ? [] : [reason]);
 });
 
+test.each<[object, readonly string[]]>([
+  [{ mode: 'ISTIO_MUTUAL', caCrl: '/proc/x' }, ['caCrl Ineffective']],
+  [{ mode: 'DISABLE', caCrl: 'x' }, ['caCrl Ineffective']],
+  [{ mode: 'ISTIO_MUTUAL', caCrl: '/crl', credentialName: 'a' }, ['mode Invalid', 'caCrl Ineffective']],
+])('where no list of revoked certificates is read, it is not judged either, as in Istio: %j', (tls, found) => {
+  const { problems } = reconcile({ host: 'a', trafficPolicy: { tls } });
+  expect(problems.map(({ field, reason }) => `${field?.split('.').at(-1)} ${reason}`)).toEqual(found);
+  expect(rule(policy({ tls })).policy.tls).toMatchObject({ caCrl: '' });
+  expect(rule(policy({ tls })).policy.tls).not.toHaveProperty('isWithheld');
+});
+
 test('no object makes it throw', () => {
   const known = fc.constantFrom(
     'host', 'trafficPolicy', 'subsets', 'exportTo', 'workloadSelector', 'matchLabels', 'loadBalancer', 'consistentHash',

@@ -90,12 +90,14 @@ export function readClientTls(field: Field, namespace: string): ClientTls | unde
   const [certificate, key] = [field.get('clientCertificate'), field.get('privateKey')];
   const [authorities, crl] = [field.get('caCertificates'), field.get('caCrl')];
   const isSystem = authorities.value === systemRoots;
+  const mode = field.get('mode').oneOf('DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL');
+  const readsCrl = mode === 'SIMPLE' || mode === 'MUTUAL';
   const tls: ClientTls = {
-    mode: field.get('mode').oneOf('DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL'),
+    mode,
     clientCertificate: filePath(certificate),
     privateKey: filePath(key),
     caCertificates: isSystem ? '' : filePath(authorities),
-    caCrl: filePath(crl),
+    caCrl: readsCrl ? filePath(crl) : '',
     credentialName: field.get('credentialName').string(),
     caCredentialName: field.get('caCertCredentialName').string(),
     subjectAltNames: field
@@ -107,7 +109,7 @@ export function readClientTls(field: Field, namespace: string): ClientTls | unde
   };
   checkClientTls(tls, field, namespace);
   if (isGiven(crl)) checkRevocation(tls, crl);
-  const isBroken = [certificate, key, ...(isSystem ? [] : [authorities]), crl].some(
+  const isBroken = [certificate, key, ...(isSystem ? [] : [authorities]), ...(readsCrl ? [crl] : [])].some(
     (each) => isGiven(each) && 'problem' in readFilePath(String(each.value)),
   );
   return {
@@ -161,9 +163,9 @@ function checkRevocation(tls: ClientTls, field: Field): void {
   const { mode, insecureSkipVerify } = tls;
   const ineffective = (why: string): void =>
     field.findings.report(field.path, 'Ineffective', `${quote(String(field.value))} has no effect ${why}`);
-  if (namesCredential(tls))
+  if (mode !== 'SIMPLE' && mode !== 'MUTUAL') ineffective(`in mode ${mode}; use SIMPLE or MUTUAL.`);
+  else if (namesCredential(tls))
     field.invalid('cannot be combined with credentialName; put the list into the Secret as ca.crl.');
-  else if (mode !== 'SIMPLE' && mode !== 'MUTUAL') ineffective(`in mode ${mode}; use SIMPLE or MUTUAL.`);
   else if (insecureSkipVerify) ineffective('with insecureSkipVerify, which verifies nothing; remove one of them.');
 }
 

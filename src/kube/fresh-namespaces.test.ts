@@ -1,0 +1,97 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { FakeClock } from '../testing/fake-clock.ts';
+import type { KubeApi } from './client.ts';
+import { FreshNamespaces } from './fresh-namespaces.ts';
+
+/** An API server that answers at once, or once it is told to. */
+function setup({ waits = false } = {}) {
+  const clock = new FakeClock();
+  const stopping = new AbortController();
+  onTestFinished(() => stopping.abort());
+  const reads: string[] = [];
+  const answers: (() => void)[] = [];
+  const api = {
+    get(_: string, { query }: { readonly query: { readonly fieldSelector: string } }) {
+      const name = query.fieldSelector.replace('metadata.name=', '');
+      reads.push(name);
+      const found = { items: [{ metadata: { name, labels: { read: `${reads.length}` } } }] };
+      return waits ? new Promise((resolve) => answers.push(() => resolve(found))) : Promise.resolve(found);
+    },
+  } as unknown as KubeApi;
+  const namespaces = new FreshNamespaces(api, clock, stopping.signal);
+  /** The results so far, in the order of the calls. */
+  const read = (...names: readonly string[]) => {
+    const results: unknown[] = names.map(() => 'pending');
+    for (const [i, name] of names.entries()) void namespaces.read(name).then((found) => (results[i] = found));
+    return results;
+  };
+  return { clock, reads, answers, read, stopping };
+}
+
+const names = (prefix: string, count: number): string[] => Array.from({ length: count }, (_, i) => `${prefix}-${i}`);
+
+test('a namespace that creates many Pods at once does not keep another one waiting', async () => {
+  const { clock, reads, read } = setup();
+  const busy = read(...Array<string>(500).fill('busy'));
+  const [quiet] = [read('quiet')];
+  await clock.settle();
+  expect(quiet).toEqual([expect.objectContaining({ metadata: expect.objectContaining({ name: 'quiet' }) })]);
+  expect(busy).not.toContain('pending');
+  expect(busy).not.toContain(undefined);
+  expect(reads.length).toBeLessThan(4);
+});
+
+test('nobody is told what was read before it asked', async () => {
+  const { clock, reads, answers, read } = setup({ waits: true });
+  const first = read('a');
+  await clock.settle();
+  const later = read('a', 'a');
+  await clock.settle();
+  for (const answer of answers) answer();
+  await clock.settle();
+  expect(first).toMatchObject([{ metadata: { labels: { read: '1' } } }]);
+  for (const answer of answers) answer();
+  await clock.settle();
+  expect(later).toMatchObject([{ metadata: { labels: { read: '2' } } }, { metadata: { labels: { read: '2' } } }]);
+  expect(reads).toEqual(['a', 'a']);
+});
+
+test('a namespace that asks again and again has its turn after those that asked meanwhile', async () => {
+  const { clock, reads, read } = setup();
+  // Nothing is left of what may be read at once.
+  read(...names('first', 50));
+  await clock.settle();
+  read('busy', ...names('other', 3));
+  await clock.advance(50);
+  expect(reads.at(-1)).toBe('busy');
+  read('busy');
+  await clock.advance(200);
+  expect(reads.slice(-4)).toEqual(['other-0', 'other-1', 'other-2', 'busy']);
+});
+
+test('many new namespaces wait for no longer than somebody does for a Pod, and others are refused at once', async () => {
+  const { clock, reads, read } = setup();
+  const many = read(...names('many', 1_000));
+  await clock.settle();
+  const refused = many.filter((each) => each === undefined).length;
+  expect(reads).toHaveLength(50);
+  await clock.advance(3_000);
+  expect(many).not.toContain('pending');
+  expect(many.filter((each) => each === undefined)).toHaveLength(refused);
+  expect(reads.length).toBeGreaterThanOrEqual(100);
+  // There is room again.
+  const next = read('next');
+  await clock.advance(50);
+  expect(next).toMatchObject([{ metadata: { name: 'next' } }]);
+});
+
+test('whoever waits at the end is told', async () => {
+  const { clock, read, stopping } = setup();
+  const found = read(...names('a', 60));
+  await clock.settle();
+  expect(found).toContain('pending');
+  stopping.abort();
+  await clock.settle();
+  expect(found).not.toContain('pending');
+  expect(clock.pending).toBe(0);
+});
