@@ -27,5 +27,5 @@ function wrongExport(text: string): string | undefined {
     .find((part) => part !== '' && !/^([.*~]|[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)$/.test(part));
   return odd === undefined
     ? undefined
-    : `${quote(odd)} is no namespace, so that nobody there sees the Service. Write names of namespaces, "." for its own, "*" for all, or "~" for none.`;
+    : `${quote(odd)} is not a namespace, so it makes the Service visible to nobody. List namespaces by name, or write "." for its own, "*" for all, or "~" for none.`;
 }

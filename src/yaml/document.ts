@@ -39,7 +39,7 @@ function readJson(text: string): DocumentContent | undefined {
   return isSuspicious(json, MAX_DEPTH) ? undefined : { value };
 }
 
-/** Said of a template that has not been rendered, where it is no valid value. */
+/** For an unrendered template where it is not a valid value. */
 export const TEMPLATE = 'looks like a template with {{ ... }}; render it first, for example with "helm template"';
 
 /** Unquoted, `{{` begins a map whose key is a map: the parser's message would not help. */

@@ -77,8 +77,6 @@ export class Delivery implements Watcher {
   #nonce = 0;
   readonly #unseen: Unseen;
   #acknowledged = false;
-  /** Until then, nothing that changes concerns it. */
-  #hasAsked = false;
   /** The client was connected before: its listeners and tables may use new clusters as soon as it has them. */
   #resumedAt: number | undefined;
 
@@ -103,15 +101,11 @@ export class Delivery implements Watcher {
     return this.#subscriptions;
   }
 
-  /**
-   * Moves the stream to another world. {@link catchUp} compares the two, with the new one as it is by then: until then
-   * nothing needs to be heard.
-   */
+  /** Moves the stream to another world. {@link catchUp} compares the two, with the new one as it is by then. */
   move(view: WorldView, rollouts: readonly Rollout[] = NO_ROLLOUTS): void {
     if (view === this.#view) return;
-    if (this.#hasAsked) {
+    if (this.#view.watchers.delete(this)) {
       this.#unseen.moved(this.#view, rollouts);
-      this.#view.watchers.delete(this);
       view.watchers.add(this);
     }
     this.#view = view;
@@ -145,8 +139,8 @@ export class Delivery implements Watcher {
     let subscription = this.#subscriptions[index];
     const owedAll = subscription?.all === true;
     if (subscription === undefined) {
-      if (!this.#hasAsked) this.#view.watchers.add(this);
-      this.#hasAsked = true;
+      // Before it asks for something, no change concerns it.
+      if (this.#subscriptions.length === 0) this.#view.watchers.add(this);
       subscription = new Subscription(type, this.#context, isGuarded(type, types), this.#context.times.timeoutMs);
       this.#subscriptions[index] = subscription;
       if (subscription.guarded) this.#guardedUrl = type.typeUrl;

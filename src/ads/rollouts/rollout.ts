@@ -118,13 +118,12 @@ export class Rollout {
 
   /**
    * An object may keep changing while a client lags, or be asked for again and again: then exact numbers no longer
-   * matter. But no tenant can make it forgotten that another one has taken it.
+   * matter. But no tenant can make it forgotten that another one has taken it. Many go at once, so that each costs little.
    */
   #remember(concern: Concern): void {
     this.#reached.set(concern, concern.reached.tenant);
     if (this.#reached.size <= MOST_REMEMBERED) return;
     const byTenant = [...Map.groupBy(this.#reached.keys(), (each) => this.#reached.get(each)!).values()];
-    // Many at once, so that each costs little.
     while (this.#reached.size > MOST_REMEMBERED / 2)
       this.#reached.delete(byTenant.reduce((a, b) => (b.length > a.length ? b : a)).shift()!);
   }

@@ -2,8 +2,8 @@ import { Buffer } from 'node:buffer';
 import type { ContentHasher } from './content-hash.ts';
 
 /**
- * A name is no further than this from the place that its hash names. It is nowhere near that far, unless somebody has
- * chosen names whose hashes collide, so that each would be compared with all others.
+ * How far a name may be from the slot of its hash. Names come nowhere near this limit unless somebody has chosen them to
+ * collide, which would have each compared with all others.
  */
 const MOST_STEPS = 64;
 

@@ -27,7 +27,7 @@ export class SharedWork {
   readonly asked = new Alike<Concern | undefined>();
   /** Whether clients that are owed the same may be sent it. */
   readonly gates = new Alike<SharedGate>();
-  /** What rollouts under way have brought to a world, by name. */
+  /** What rollouts under way have brought to a batch, by name. */
   readonly brought = new Alike<ReadonlyMap<string, readonly Rollout[]>>();
   /** Those who have been told to move, and have not looked yet what that changes. */
   readonly moving = new Alike<Concern>();

@@ -15,7 +15,7 @@ import type { PortOfService } from './ports-by-label.ts';
 import type { Remark } from './problems.ts';
 import type { FoundRouters } from './router-servers.ts';
 
-/** What refuses, and compares only what HTTP requests have, refuses all connections that are no requests. */
+/** A DENY rule that compares only properties of HTTP requests refuses every connection that is not HTTP. */
 export function remarksOnConnections(
   { action, rules }: AuthorizationPolicyModel,
   routers: FoundRouters | undefined,
