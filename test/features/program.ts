@@ -185,6 +185,15 @@ export class Program {
     return this.#committed.until(assertion);
   }
 
+  /** What is seen now, and after each commit from now on if it differs from the last. */
+  seen<T>(look: () => T): readonly T[] {
+    const seen = [look()];
+    this.serving.engine.committer.onCommit(() => {
+      if (look() !== seen.at(-1)) seen.push(look());
+    });
+    return seen;
+  }
+
   /** Waits for something to be wrong with an object (`kind/namespace/name`), and says what. */
   async reported(object: string): Promise<readonly string[]> {
     const { byObject } = this.serving.engine.mesh.problems;
