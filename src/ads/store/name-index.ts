@@ -9,7 +9,6 @@ const MOST_STEPS = 64;
 
 /** Names as bytes, found by their hash: those of a request are compared with them without becoming strings. */
 export class NameIndex {
-  readonly #hasher: ContentHasher;
   /** All names, one after the other. */
   readonly #bytes: Buffer;
   /** Where each begins, and where the last one ends. */
@@ -19,22 +18,21 @@ export class NameIndex {
 
   /** Undefined: too many of the hashes collide. */
   static of(names: ReadonlySet<string>, hasher: ContentHasher): NameIndex | undefined {
-    const index = new NameIndex(names, hasher);
-    return index.#fill(names) ? index : undefined;
+    const index = new NameIndex(names);
+    return index.#fill(names, hasher) ? index : undefined;
   }
 
-  private constructor(names: ReadonlySet<string>, hasher: ContentHasher) {
-    this.#hasher = hasher;
+  private constructor(names: ReadonlySet<string>) {
     this.#bytes = Buffer.from([...names].join(''));
     this.#starts = new Uint32Array(names.size + 1);
     this.#places = new Uint32Array(2 ** Math.ceil(Math.log2(2 * names.size + 1)));
   }
 
-  #fill(names: Iterable<string>): boolean {
+  #fill(names: Iterable<string>, hasher: ContentHasher): boolean {
     let [number, at] = [0, 0];
     for (const name of names) {
-      this.#hasher.text(name);
-      const place = this.#freePlace(this.#hasher.a);
+      hasher.text(name);
+      const place = this.#freePlace(hasher.a);
       if (place === undefined) return false;
       this.#places[place] = ++number;
       this.#starts[number] = at += Buffer.byteLength(name);
@@ -42,12 +40,11 @@ export class NameIndex {
     return true;
   }
 
-  /** Whether one of the names has these bytes. `view`: of the same bytes. */
-  has(bytes: Uint8Array, view: DataView, from: number, to: number): boolean {
-    this.#hasher.bytes(view, from, to);
+  /** Whether one of the names has these bytes. `hash`: of the bytes, by the hasher of the index. */
+  has({ a }: { readonly a: number }, bytes: Uint8Array, from: number, to: number): boolean {
     const places = this.#places;
     const last = places.length - 1;
-    for (let steps = 0, place = this.#hasher.a & last; steps < MOST_STEPS; steps++, place = (place + 1) & last) {
+    for (let steps = 0, place = a & last; steps < MOST_STEPS; steps++, place = (place + 1) & last) {
       if (places[place] === 0) return false;
       if (this.#is(places[place]! - 1, bytes, from, to)) return true;
     }

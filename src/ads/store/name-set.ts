@@ -73,9 +73,8 @@ export interface RequestedNames {
   /** Equal only for requests with equal names: nobody can find a collision (SHA-256). */
   digest(): string;
   strings(): readonly string[];
-  /** Of the names, however they are ordered. */
-  hash(hasher: ContentHasher): SetHash;
-  areIn(index: NameIndex): boolean;
+  /** Of the names, however they are ordered, and whether all are in the index. */
+  hash(hasher: ContentHasher, index?: NameIndex): { readonly hash: SetHash; readonly areIn: boolean };
 }
 
 /**
@@ -89,6 +88,8 @@ export class NameSets {
   /** If keys collide, this has the first set. The others are not shared, or only by digest. */
   readonly #byHash = new Map<number, NameSet>();
   readonly #byDigest = new Map<string, NameSet>();
+  /** By number of names, the set last found by names in another order: who names as many mostly names the same. */
+  readonly #reordered = new Map<number, { readonly set: NameSet; readonly index: NameIndex }>();
   readonly #bases = new Map<ReadonlySet<string>, Base>();
   readonly #hasher: ContentHasher;
   readonly #budget: NameBudget;
@@ -108,8 +109,11 @@ export class NameSets {
     const digest = requested.digest();
     const known = this.#byDigest.get(digest);
     if (known !== undefined) return hold(known);
-    const hash = requested.hash(this.#hasher);
-    const set = this.#known(requested, hash) ?? this.#new(requested.strings(), hash, address);
+    const guess = this.#reordered.get(requested.count);
+    const { hash, areIn } = requested.hash(this.#hasher, guess?.index);
+    const isGuess = areIn && guess!.set.hash.equals(hash);
+    const found = isGuess ? hold(guess!.set) : this.#known(requested, hash);
+    const set = found ?? this.#new(requested.strings(), hash, address);
     this.#remember(digest, set);
     return set;
   }
@@ -122,8 +126,10 @@ export class NameSets {
     const found = this.#byHash.get(hashKey(hash));
     if (found?.hash.equals(hash) !== true) return undefined;
     const index = found.differences.size === 0 ? this.#indexOf(found.base) : 'none';
-    const hasAll = index === 'none' ? requested.strings().every((name) => found.has(name)) : requested.areIn(index);
-    return hasAll ? hold(found) : undefined;
+    if (index === 'none') return requested.strings().every((name) => found.has(name)) ? hold(found) : undefined;
+    if (!requested.hash(this.#hasher, index).areIn) return undefined;
+    this.#reordered.set(requested.count, { set: found, index });
+    return hold(found);
   }
 
   /** Made once a second client names the same in another order, which Envoys do not do. */
@@ -156,6 +162,7 @@ export class NameSets {
     this.#giveRoom(set);
     const key = hashKey(set.hash);
     if (this.#byHash.get(key) === set) this.#byHash.delete(key);
+    if (this.#reordered.get(set.size)?.set === set) this.#reordered.delete(set.size);
     for (const digest of set.digests.splice(0)) this.#byDigest.delete(digest);
   }
 

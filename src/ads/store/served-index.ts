@@ -1,3 +1,4 @@
+import { SetHash } from './content-hash.ts';
 import type { Batch, Served } from './served.ts';
 
 /**
@@ -6,6 +7,8 @@ import type { Batch, Served } from './served.ts';
  */
 export class ServedIndex {
   readonly items: readonly Served[];
+  /** Of the hashes of all items. */
+  readonly hash = new SetHash();
   /** Number of an item plus one; 0 is free. At least half of the slots are free. */
   readonly #slots: Int32Array;
   readonly #mask: number;
@@ -18,7 +21,9 @@ export class ServedIndex {
     this.#slots = new Int32Array(size);
     this.#mask = size - 1;
     this.#hashes = new Int32Array(this.items.length * 2);
-    this.items.forEach(({ a, b }, i) => {
+    this.items.forEach((item, i) => {
+      const { a, b } = item;
+      this.hash.add(item);
       this.#hashes[2 * i] = a;
       this.#hashes[2 * i + 1] = b;
       const slot = this.#slotOf(a, b);

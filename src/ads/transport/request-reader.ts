@@ -97,11 +97,8 @@ export class RequestReader {
   readonly #maxLength: number;
   readonly #address: string;
   readonly #budget: ReceivingBudget;
-  readonly #buffers: BufferPool;
   /** Room for a large message, held or waited for. */
   #room: Permit | undefined;
-  /** What a large message is received into, until it is handled. */
-  #buffer: Buffer | undefined;
   /** How long it has waited for room, and its message for its end. */
   readonly #waited = new Lasting();
   readonly #patient = new Waits();
@@ -126,8 +123,7 @@ export class RequestReader {
   ) {
     this.#call = call;
     this.#events = events;
-    this.#deframer = new Deframer(maxFirstLength);
-    this.#buffers = buffers;
+    this.#deframer = new Deframer(maxFirstLength, buffers);
     this.#maxLength = maxLength;
     this.#address = address;
     this.#budget = budget;
@@ -264,15 +260,12 @@ export class RequestReader {
     const { expected } = this.#deframer;
     this.#room = new Permit(expected > HUGE ? this.#budget.huge : this.#budget.large, this.#address);
     this.#room.take(() => {
-      this.#buffer = this.#buffers.take(expected);
-      this.#deframer.receiveInto(this.#buffer);
+      this.#deframer.reserve();
       if (!this.#paused) this.#resumeBelow();
     }, expected);
   }
 
   #leaveRoom(): void {
-    if (this.#buffer !== undefined) this.#buffers.give(this.#buffer);
-    this.#buffer = undefined;
     this.#room?.leave();
     this.#room = undefined;
   }

@@ -1,17 +1,16 @@
 import { Buffer } from 'node:buffer';
 
-/** Lengths are rounded up to this, so that messages of similar length can use the same buffers. */
-const GRAIN = 65_536;
-/** How many times longer than requested a buffer may be: the memory in use is bounded by what is requested. */
-const MOST_TIMES = 2;
+/** Bytes. Shorter buffers are not told apart. */
+const SHORTEST = 1_024;
 
 /**
- * Buffers that large messages are received into, one after the other. Reconnecting clients send a megabyte each: with a
- * new buffer per message, the garbage collector would go through the whole heap for every few dozen of them.
+ * Buffers that messages are received into, one after the other. Reconnecting clients send a megabyte each: with a new
+ * buffer per message, the garbage collector would go through the whole heap for every few dozen of them.
  */
 export class BufferPool {
   readonly #most: number;
-  #free: Buffer[] = [];
+  /** By length, a power of two; the length that was given back last is the last one. */
+  readonly #free = new Map<number, Buffer[]>();
   #bytes = 0;
 
   /** @param most how many bytes are kept while unused. */
@@ -19,30 +18,39 @@ export class BufferPool {
     this.#most = most;
   }
 
-  /** At least this long, and not much longer. To be given back. */
+  /** At least this long, and less than twice as long (or {@link SHORTEST}). To be given back. */
   take(length: number): Buffer {
-    const rounded = Math.ceil(length / GRAIN) * GRAIN;
-    let best = -1;
-    this.#free.forEach((buffer, i) => {
-      const fits = buffer.length >= length && buffer.length <= MOST_TIMES * rounded;
-      if (fits && (best < 0 || buffer.length < this.#free[best]!.length)) best = i;
-    });
-    if (best < 0) return Buffer.allocUnsafeSlow(rounded);
-    const [buffer] = this.#free.splice(best, 1);
-    this.#bytes -= buffer!.length;
-    return buffer!;
+    const rounded = Math.max(SHORTEST, 2 ** Math.ceil(Math.log2(length)));
+    const buffer = this.#free.get(rounded)?.pop();
+    if (buffer === undefined) return Buffer.allocUnsafeSlow(rounded);
+    this.#bytes -= rounded;
+    return buffer;
   }
 
-  /** Those that were unused for longest go first. */
   give(buffer: Buffer): void {
-    this.#free.push(buffer);
-    this.#bytes += buffer.length;
-    while (this.#bytes > this.#most) this.#bytes -= this.#free.shift()!.length;
+    const { length } = buffer;
+    const free = this.#free.get(length) ?? [];
+    this.#free.delete(length);
+    this.#free.set(length, free);
+    free.push(buffer);
+    this.#bytes += length;
+    while (this.#bytes > this.#most) this.#drop();
   }
 
   /** Gives the memory back. */
   clear(): void {
-    this.#free = [];
+    this.#free.clear();
     this.#bytes = 0;
+  }
+
+  /** One of the length that was not given back for longest. */
+  #drop(): void {
+    for (const [length, free] of this.#free) {
+      if (free.pop() !== undefined) {
+        this.#bytes -= length;
+        return;
+      }
+      this.#free.delete(length);
+    }
   }
 }

@@ -2,23 +2,26 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { framed } from '../../../test/harness/byte-streams.ts';
 import { collect } from '../../testing/memory.ts';
+import { BufferPool } from './buffer-pool.ts';
 import { Deframer } from './deframer.ts';
 
 const MAX = 100_000;
 
-/** All messages of some chunks; those that are longer than a limit are received into buffers. */
-function messagesOf(chunks: readonly Buffer[], deframer = new Deframer(MAX), limit = Infinity): Buffer[] {
-  let buffered = false;
+const deframerOf = (maxLength = MAX): Deframer => new Deframer(maxLength, new BufferPool(1_000_000));
+
+/** All messages of some chunks; there is room for those that are longer than a limit. */
+function messagesOf(chunks: readonly Buffer[], deframer = deframerOf(), limit = Infinity): Buffer[] {
+  let reserved = false;
   return chunks.flatMap((chunk) => {
     deframer.add(chunk);
     const messages: Buffer[] = [];
     for (let message = deframer.next(); message !== undefined; message = deframer.next()) {
       messages.push(Buffer.from(message));
-      buffered = false;
+      reserved = false;
     }
-    if (!buffered && deframer.expected > limit) {
-      buffered = true;
-      deframer.receiveInto(Buffer.alloc(MAX + 1, 255));
+    if (!reserved && deframer.expected > limit) {
+      reserved = true;
+      deframer.reserve();
     }
     return messages;
   });
@@ -40,7 +43,7 @@ test('messages are the same wherever their bytes are cut', () => {
           rest = rest.subarray(length);
         }
         expect(messagesOf([...chunks, rest])).toEqual(messages);
-        expect(messagesOf([...chunks, rest], new Deframer(MAX), 50)).toEqual(messages);
+        expect(messagesOf([...chunks, rest], deframerOf(), 50)).toEqual(messages);
       },
     ),
   );
@@ -49,13 +52,13 @@ test('messages are the same wherever their bytes are cut', () => {
 test('a message may come byte by byte', () => {
   const message = Buffer.from(Array.from({ length: 20_000 }, (_, i) => i));
   const bytes = framed(message);
-  const deframer = new Deframer(MAX);
+  const deframer = deframerOf();
   const chunks = Array.from(bytes, (_, i) => bytes.subarray(i, i + 1));
   expect(messagesOf(chunks, deframer)).toEqual([message]);
 });
 
 test('what a message was said to be long is known while it is being received', () => {
-  const deframer = new Deframer(MAX);
+  const deframer = deframerOf();
   expect(messagesOf([framed(Buffer.alloc(7)).subarray(0, 6)], deframer)).toEqual([]);
   expect(deframer.expected).toBe(7);
   expect(messagesOf([Buffer.alloc(6)], deframer)).toEqual([Buffer.alloc(7)]);
@@ -76,7 +79,7 @@ test.each([
 describe('of a message that has begun', () => {
   /** Its pieces of so many bytes come with more of other streams; how many of what came so are still there. */
   function unfinished(length: number): { readonly deframer: Deframer; readonly alive: () => number } {
-    const deframer = new Deframer(10_000_000);
+    const deframer = deframerOf(10_000_000);
     deframer.add(framed(Buffer.alloc(9_000_000)).subarray(0, 5));
     const arrived = Array.from({ length: 100 }, () => {
       const { buffer } = Buffer.allocUnsafeSlow(65_536);

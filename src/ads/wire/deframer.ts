@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer';
+import type { BufferPool } from './buffer-pool.ts';
 
 /** The messages of a gRPC stream can no longer be read: too long, or compressed. */
 export class UnreadableStream extends Error {
@@ -15,11 +16,12 @@ export class UnreadableStream extends Error {
 /** Precedes each message of a gRPC stream: a flag, and the length. */
 export const PREFIX = 5;
 /** What has arrived of a message takes at most this many times its bytes: one HTTP/2 frame, as much as a window. */
-const GROWTH = 2;
+const GROWTH = 4;
 
 /**
  * Cuts the bytes of a stream into messages: a flag, four bytes of length, the message. A message that comes in one
- * piece is not copied; otherwise its pieces go into a buffer, which grows with them unless one is given.
+ * piece is not copied; otherwise its pieces go into a buffer of the pool, which grows with them unless there is
+ * room for all ({@link reserve}).
  */
 export class Deframer {
   /** No message may be longer; read when a message begins. */
@@ -31,11 +33,14 @@ export class Deframer {
   /** A message is being received: its first bytes are in the buffer. */
   #began = false;
   #received = 0;
+  /** Of the message that is being received, or of the last one. */
   #buffer: Buffer = EMPTY;
   #chunk: Buffer = EMPTY;
+  readonly #pool: BufferPool;
 
-  constructor(maxLength: number) {
+  constructor(maxLength: number, pool: BufferPool) {
     this.maxLength = maxLength;
+    this.#pool = pool;
   }
 
   /** Takes bytes that arrived. */
@@ -46,15 +51,14 @@ export class Deframer {
   /** Forgets what has arrived. */
   clear(): void {
     this.#chunk = EMPTY;
-    this.#buffer = EMPTY;
+    this.#giveBuffer();
     this.#began = false;
     this.#prefixLength = 0;
   }
 
-  /** The rest of the message that is being received goes into this buffer, after what has arrived. */
-  receiveInto(buffer: Buffer): void {
-    this.#buffer.copy(buffer, 0, 0, this.#received);
-    this.#buffer = buffer;
+  /** There is room for the whole message that is being received. */
+  reserve(): void {
+    this.#reserve(this.#length);
   }
 
   /** Length of the message that is being received; 0 between messages. */
@@ -67,9 +71,10 @@ export class Deframer {
     return this.#began ? this.#received : 0;
   }
 
-  /** The next complete message: in the buffer that it was received into, if there was one. */
+  /** The next complete message, valid until the next call. */
   next(): Buffer | undefined {
     if (this.#began) return this.#goOn();
+    this.#giveBuffer();
     const chunk = this.#chunk;
     if (chunk.length === 0) return undefined;
     if (this.#prefixLength === 0 && chunk.length >= PREFIX) {
@@ -103,17 +108,24 @@ export class Deframer {
     this.#received += taken;
     this.#chunk = taken === chunk.length ? EMPTY : chunk.subarray(taken);
     if (this.#received < this.#length) return undefined;
-    const message = this.#buffer.subarray(0, this.#length);
-    this.#buffer = EMPTY;
     this.#began = false;
-    return message;
+    return this.#buffer.subarray(0, this.#length);
   }
 
   #grow(needed: number): void {
-    if (this.#buffer.length >= needed) return;
-    const buffer = Buffer.allocUnsafeSlow(Math.min(this.#length, GROWTH * needed));
+    if (this.#buffer.length < needed) this.#reserve(Math.min(this.#length, GROWTH * needed));
+  }
+
+  #reserve(length: number): void {
+    const buffer = this.#pool.take(length);
     this.#buffer.copy(buffer, 0, 0, this.#received);
+    this.#giveBuffer();
     this.#buffer = buffer;
+  }
+
+  #giveBuffer(): void {
+    if (this.#buffer !== EMPTY) this.#pool.give(this.#buffer);
+    this.#buffer = EMPTY;
   }
 
   #readPrefix(prefix: Buffer): void {

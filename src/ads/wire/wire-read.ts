@@ -107,21 +107,16 @@ export class WireNames implements RequestedNames {
     return names;
   }
 
-  areIn(index: NameIndex): boolean {
-    const view = viewOf(this.#buffer);
-    let areIn = true;
-    this.#visit((from, to) => void (areIn &&= index.has(this.#buffer, view, from, to)));
-    return areIn;
-  }
-
-  hash(hasher: ContentHasher): SetHash {
+  hash(hasher: ContentHasher, index?: NameIndex): { hash: SetHash; areIn: boolean } {
     const hash = new SetHash();
+    let areIn = index !== undefined;
     const view = viewOf(this.#buffer);
     this.#visit((from, to) => {
       hasher.bytes(view, from, to);
       hash.add(hasher);
+      areIn &&= index!.has(hasher, this.#buffer, from, to);
     });
-    return hash;
+    return { hash, areIn };
   }
 
   #visit(visit: (from: number, to: number) => void): void {
@@ -171,26 +166,45 @@ class WireVersions implements RequestedVersions {
   }
 
   compare(indexes: readonly ServedIndex[]): { items: readonly Served[]; held: Map<string, string> } {
-    const hasher = this.#hasher;
-    const view = viewOf(this.#buffer);
+    if (this.#areThose(indexes)) return { items: [], held: new Map<string, string>() };
     const isHeld = indexes.map(({ items }) => new Uint8Array(items.length));
     const others: number[] = [];
+    this.#visitAll(({ a, b }, start) => {
+      for (let i = 0; i < indexes.length; i++) {
+        const found = indexes[i]!.find(a, b);
+        if (found < 0) continue;
+        isHeld[i]![found] = 1;
+        return;
+      }
+      others.push(start);
+    });
+    const held = new Map(others.map((start) => this.#entry(start)));
+    return { items: indexes.flatMap(({ items }, at) => items.filter((_, i) => isHeld[at]![i] === 0)), held };
+  }
+
+  /** Whether the client holds what there is, as nearly all do that come back to a new replica. */
+  #areThose(indexes: readonly ServedIndex[]): boolean {
+    const expected = new SetHash();
+    for (const { hash } of indexes) expected.addAll(hash);
+    if (expected.count !== this.count) return false;
+    const hash = new SetHash();
+    this.#visitAll((pair) => hash.add(pair));
+    return hash.equals(expected);
+  }
+
+  /** Calls back with the hash of each pair, and where its field begins. */
+  #visitAll(visit: (hash: ContentHasher, start: number) => void): void {
+    if (this.count === 0) return;
+    const hasher = this.#hasher;
+    const view = viewOf(this.#buffer);
     const reader = new FieldReader(this.#buffer);
-    while (this.count > 0 && reader.next()) {
+    while (reader.next()) {
       if (reader.field !== VERSIONS) continue;
       this.#visit(reader, (start, nameFrom, nameTo, versionFrom, versionTo) => {
         hasher.pair(view, nameFrom, nameTo, versionFrom, versionTo);
-        for (let i = 0; i < indexes.length; i++) {
-          const found = indexes[i]!.find(hasher.a, hasher.b);
-          if (found < 0) continue;
-          isHeld[i]![found] = 1;
-          return;
-        }
-        others.push(start);
+        visit(hasher, start);
       });
     }
-    const held = new Map(others.map((start) => this.#entry(start)));
-    return { items: indexes.flatMap(({ items }, at) => items.filter((_, i) => isHeld[at]![i] === 0)), held };
   }
 
   #entry(start: number): [string, string] {
