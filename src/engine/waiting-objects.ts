@@ -5,7 +5,7 @@ import type { Write } from '../cache/graph.ts';
 import type { Clock } from '../clock.ts';
 import type { Inputs } from '../mesh/inputs.ts';
 import { generationKey } from '../mesh/objects/in-force.ts';
-import { isSubsetOf, isWildcard, wildcardsOf } from '../model/host.ts';
+import { isWildcard, wildcardsOf } from '../model/host.ts';
 import { type NamedObject, NameIndex } from './name-index.ts';
 import {
   type Name,
@@ -220,12 +220,12 @@ export class WaitingObjects {
   #connected(subjects: Iterable<string>): ReadonlySet<Change> {
     const found = new Set<Change>();
     const seen = new Set<string>(subjects);
+    let covered: ReadonlyMap<string, readonly string[]> | undefined;
     // A set may grow while one goes through it.
     for (const subject of seen) {
       // Subsets of a rule for a wildcard host are those of each host that it covers.
-      if (isWildcard(subject))
-        for (const other of this.#bySubject.keys()) if (isSubsetOf(other, subject)) seen.add(other);
-      for (const change of this.#about(subject)) {
+      if (isWildcard(subject)) for (const host of (covered ??= this.#coveredHosts()).get(subject) ?? []) seen.add(host);
+      for (const change of this.#bySubject.get(subject) ?? []) {
         found.add(change);
         for (const each of change.subjects) seen.add(each);
       }
@@ -233,8 +233,22 @@ export class WaitingObjects {
     return found;
   }
 
-  #about(subject: string): readonly Change[] {
-    return [...(this.#bySubject.get(subject) ?? [])];
+  /** By wildcard, the hosts of which changes that wait look up subsets. A ServiceEntry may have hundreds of wildcards. */
+  #coveredHosts(): ReadonlyMap<string, readonly string[]> {
+    const hosts = new Set<string>();
+    for (const { namesNow, namesBefore } of this.#waiting.values())
+      for (const name of [...namesNow.needs, ...namesBefore.offers]) {
+        const { kind, subject } = parseName(name);
+        if (kind === 'subset') hosts.add(subject);
+      }
+    const found = new Map<string, string[]>();
+    for (const host of hosts)
+      for (const wildcard of wildcardsOf(host)) {
+        const known = found.get(wildcard);
+        if (known === undefined) found.set(wildcard, [host]);
+        else known.push(host);
+      }
+    return found;
   }
 
   #wait(change: Change, obstacle: string): void {
