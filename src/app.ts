@@ -175,6 +175,7 @@ export async function startServing(
       ...{ source, secure, webhooks, logger },
       debug: debugging.start(engine, source),
       unexpectedErrors: () => unexpectedErrors,
+      suppressedLines: () => log.suppressed + audit.suppressed,
     }).catch(async (error: unknown) => {
       end.abort();
       await source.end();
