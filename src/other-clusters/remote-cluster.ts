@@ -2,7 +2,7 @@ import { KubeConfig } from '@kubernetes/client-node';
 import type { Json } from '../api/json.ts';
 import type { Kind, KindName } from '../api/kinds.ts';
 import type { ObjectSink } from '../api/source.ts';
-import type { Clock } from '../clock.ts';
+import { type Clock, aborted } from '../clock.ts';
 import type { RemoteSource, Trouble } from '../clusters/connection.ts';
 import type { ClusterAccess } from '../clusters/kubeconfig.ts';
 import { TOO_LARGE } from '../kube/body.ts';
@@ -142,11 +142,6 @@ export function readRemoteCluster(id: string, options: RemoteClusterOptions): Re
       };
     },
   };
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
 /** The trouble of most kinds, and which these are; it began when the last of them was heard. */
