@@ -25,10 +25,10 @@ import {
  */
 export const WAIT_MS = { quiet: 5_000, max: 30_000 } as const;
 
-/** How often it is looked who has waited long enough. Milliseconds. */
+/** How often to look for changes that have waited long enough. Milliseconds. */
 const LOOK_MS = 500;
 
-/** Names of the changes of one namespace that wait: each change may look up those that it is connected with. */
+/** How many names the waiting changes of one namespace may have: each change may look up those that it is connected with. */
 const MOST_WAITING_NAMES = 1_000;
 
 export interface WaitingObjectsOptions {
@@ -36,7 +36,7 @@ export interface WaitingObjectsOptions {
   readonly rootNamespace: string;
   readonly inputs: Pick<Inputs, 'waiting'>;
   readonly write: (write: Write) => void;
-  /** Nobody loses anything before. */
+  /** Before that, nothing waits: no proxy has anything to lose. */
   readonly isServing: () => boolean;
   readonly clock: Pick<Clock, 'now' | 'date' | 'after'>;
   readonly signal: AbortSignal;
@@ -85,9 +85,9 @@ export class WaitingObjects {
   #arrived: Arrival[] = [];
   readonly #waiting = new Map<string, Change>();
   readonly #bySubject = new Map<string, Set<Change>>();
-  /** Of those that wait, by namespace. */
+  /** How many names the waiting changes have, by namespace. */
   readonly #sizes = new Map<string, number>();
-  /** When something has last arrived, by namespace in which something waits. */
+  /** When something last arrived, by namespace; only of namespaces in which something waits. */
   readonly #arrivedAt = new Map<string, number>();
   #cancel: (() => void) | undefined;
 

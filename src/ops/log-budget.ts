@@ -57,7 +57,7 @@ export class LogBudget implements Logger {
     this.#say('info', message, fields, message);
   }
 
-  /** The same, where whoever causes many lines is not to keep out those about others: each cause has a limit of its own. */
+  /** As {@link info}, with a limit for each cause: one that causes many lines does not keep out those about others. */
   infoBy(cause: string, message: string, fields: object): void {
     this.#say('info', message, fields, `${message} ${cause}`);
   }
