@@ -417,6 +417,25 @@ test('who sees a Service is read once, however many of its ports are named', () 
   expect([lab.waiting.size, reads]).toEqual([0, before]);
 });
 
+test('who offers a host is looked up once, however many of its ports and subsets are named', () => {
+  let reads = 0;
+  const spec = {
+    ...reviews.spec,
+    get type() {
+      reads++;
+      return 'ClusterIP';
+    },
+  };
+  const names = Array.from({ length: 100 }, (_, i) => `s${i}`);
+  const named: Service = { ...reviews, spec };
+  const lab = Lab.serving(named, subsets(...names), toSubset('s0'));
+  const before = reads;
+  const route = names.map((subset) => ({ destination: { host: 'reviews', subset } }));
+  lab.apply(virtualService('reviews', { hosts: ['reviews'], http: [{ route }] }));
+  expect(lab.waiting.size).toBe(0);
+  expect(reads - before).toBeLessThan(10);
+});
+
 test('changes that are about one host are each looked at a few times, however they depend on each other', () => {
   const lab = Lab.serving(reviews);
   const links = 100;
