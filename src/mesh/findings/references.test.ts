@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { conditionsOf } from '../../status/conditions.ts';
 import { TestMesh, connectedProxy, readObjects } from '../../../test/harness/mesh.ts';
 
@@ -51,6 +51,34 @@ test('a destination without a port is right when it has any of the ports that re
   expect(check(two, target(82), route(to('{host: b}')))).toEqual([
     'RefNotFound spec.http[0].route[0].destination.port: "b.shop.svc.cluster.local" has no port 80, the port the request arrived on',
   ]);
+});
+
+test('a destination is not looked up for each port of the hosts', () => {
+  const numbers = Array.from({ length: 60 }, (_, i) => i + 1);
+  const many = service('a', `[${numbers.map((i) => `{name: http-${i}, port: ${i}}`).join(', ')}]`);
+  const routes = numbers.map((i) => `{route: [{destination: {host: x${i}}}]}`);
+  const mesh = new TestMesh({ oracle: false });
+  mesh.apply(readObjects(many));
+  const set = vi.spyOn(Map.prototype, 'set');
+  mesh.apply(readObjects(route(`{hosts: [a], http: [${routes.join(', ')}]}`)));
+  const lookups = set.mock.calls.filter(([key]) => /^\d+ \|\|x\d+\./.test(String(key)));
+  set.mockRestore();
+  expect(lookups.length).toBeGreaterThanOrEqual(60);
+  expect(lookups.length).toBeLessThan(200);
+});
+
+test('of many ports that a match could mean, none is named', () => {
+  const ports = (count: number) => `[${Array.from({ length: count }, (_, i) => `{name: http-${i}, port: ${i + 1}}`)}]`;
+  const match = route(
+    '{hosts: [a], http: [{match: [{port: 99}], route: [{destination: {host: a, port: {number: 1}}}]}]}',
+  );
+  const messages = (count: number) => {
+    const mesh = new TestMesh();
+    mesh.apply(readObjects(service('a', ports(count)) + match));
+    return [...mesh.mesh.problems.byObject.entries()].flatMap(([, problems]) => problems.map(({ message }) => message));
+  };
+  expect(messages(2)).toEqual(['never matches: its hosts have no port 99; name one of 1, 2.']);
+  expect(messages(50)).toEqual(['never matches: its hosts have no port 99; name one that they have.']);
 });
 
 test('mirrors, tcp and tls routes are looked at too', () => {

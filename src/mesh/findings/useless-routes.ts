@@ -129,18 +129,37 @@ export function* uselessPorts(model: VirtualServiceModel, read: Reader, deps: De
       });
     }),
   );
-  const ports = limited.length === 0 ? [] : (servicesOf(model, read, deps) ?? []).flatMap((service) => service.ports);
+  if (limited.length === 0) return;
+  const protocols = protocolsByPort(servicesOf(model, read, deps) ?? []);
+  const useful = kinds.filter((kind) => [...protocols.values()].some((same) => same.some(takes[kind])));
+  const names = protocols.size > MOST_NAMED ? 'one that they have' : `one of ${[...protocols.keys()].join(', ')}`;
   for (const { kind, port, field } of limited) {
     // Of none at all, something else is said.
-    if (!ports.some(({ protocol }) => takes[kind](protocol))) continue;
-    const same = ports.filter(({ number }) => number === port);
-    if (same.some(({ protocol }) => takes[kind](protocol))) continue;
+    if (!useful.includes(kind)) continue;
+    const same = protocols.get(port) ?? [];
+    if (same.some(takes[kind])) continue;
+    const [protocol] = same;
     const why =
-      same.length === 0
-        ? `its hosts have no port ${port}; name one of ${[...new Set(ports.map(({ number }) => number))].join(', ')}`
-        : `port ${port} has protocol ${same[0]!.protocol}, which ${kind} routes are not for; write another kind of route, or declare the protocol`;
+      protocol === undefined
+        ? `its hosts have no port ${port}; name ${names}`
+        : `port ${port} has protocol ${protocol}, which ${kind} routes are not for; write another kind of route, or declare the protocol`;
     yield problem(model, field, `never matches: ${why}.`);
   }
+}
+
+/** More ports are not listed in a message. */
+const MOST_NAMED = 20;
+
+/** Each protocol of a port once: there may be as many hosts as matches. */
+function protocolsByPort(services: readonly MeshService[]): ReadonlyMap<number, readonly Protocol[]> {
+  const found = new Map<number, Protocol[]>();
+  for (const { ports } of services)
+    for (const { number, protocol } of ports) {
+      const known = found.get(number);
+      if (known === undefined) found.set(number, [protocol]);
+      else if (!known.includes(protocol)) known.push(protocol);
+    }
+  return found;
 }
 
 /** Hosts that are addresses of services: sidecars find routes by the host of a service. */
