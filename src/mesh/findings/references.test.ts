@@ -67,6 +67,31 @@ test('a destination is not looked up for each port of the hosts', () => {
   expect(lookups.length).toBeLessThan(200);
 });
 
+test('a Gateway that is named again and again is compared once, and with all hosts at once', () => {
+  const gateway = `
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: g, namespace: shop}
+spec: {selector: {a: b}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [a.example.com]}]}
+---`;
+  const named = (count: number): [problems: number, compared: number] => {
+    const mesh = new TestMesh({ oracle: false });
+    mesh.apply(readObjects(one + gateway));
+    const hosts = Array.from({ length: count }, (_, i) => `h${i}.example.com`);
+    const gateways = hosts.map(() => 'g');
+    const has = vi.spyOn(Set.prototype, 'has');
+    mesh.apply(
+      readObjects(route(`{hosts: [${hosts}], gateways: [${gateways}], http: [{route: [{destination: {host: a}}]}]}`)),
+    );
+    const compared = has.mock.calls.filter(([text]) => String(text).endsWith('.example.com')).length;
+    has.mockRestore();
+    return [problemsOf(mesh).filter((text) => text.includes('No server of Gateway')).length, compared];
+  };
+  const [problems, few] = named(10);
+  expect(problems).toBe(1);
+  expect(named(100)[1]).toBeLessThan(20 * few);
+});
+
 test('of many ports that a match could mean, none is named', () => {
   const ports = (count: number) => `[${Array.from({ length: count }, (_, i) => `{name: http-${i}, port: ${i + 1}}`)}]`;
   const match = route(
