@@ -92,18 +92,28 @@ spec: {selector: {a: b}, servers: [{port: {number: 80, name: http, protocol: HTT
   expect(named(100)[1]).toBeLessThan(20 * few);
 });
 
-test('of many ports that a match could mean, none is named', () => {
+test('of many ports that a match or a rule could mean, none is named', () => {
   const ports = (count: number) => `[${Array.from({ length: count }, (_, i) => `{name: http-${i}, port: ${i + 1}}`)}]`;
   const match = route(
     '{hosts: [a], http: [{match: [{port: 99}], route: [{destination: {host: a, port: {number: 1}}}]}]}',
   );
+  const rule = `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: a, namespace: shop}
+spec: {host: a, trafficPolicy: {portLevelSettings: [{port: {number: 99}, loadBalancer: {simple: RANDOM}}]}}
+---`;
   const messages = (count: number) => {
     const mesh = new TestMesh();
-    mesh.apply(readObjects(service('a', ports(count)) + match));
+    mesh.apply(readObjects(service('a', ports(count)) + match + rule));
     return [...mesh.mesh.problems.byObject.entries()].flatMap(([, problems]) => problems.map(({ message }) => message));
   };
-  expect(messages(2)).toEqual(['never matches: its hosts have no port 99; name one of 1, 2.']);
-  expect(messages(50)).toEqual(['never matches: its hosts have no port 99; name one that they have.']);
+  const told = (ofHosts: string, ofHost: string) => [
+    `never matches: its hosts have no port 99; name ${ofHosts}.`,
+    `has no effect: "a.shop.svc.cluster.local" has no port 99; name ${ofHost}.`,
+  ];
+  expect(messages(2).toSorted()).toEqual(told('one of 1, 2', 'one of 1, 2').toSorted());
+  expect(messages(50).toSorted()).toEqual(told('one that they have', 'one that it has').toSorted());
 });
 
 test('mirrors, tcp and tls routes are looked at too', () => {

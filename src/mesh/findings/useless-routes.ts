@@ -135,7 +135,7 @@ export function* uselessPorts(model: VirtualServiceModel, read: Reader, deps: De
   if (limited.length === 0) return;
   const protocols = protocolsByPort(servicesOf(model, read, deps) ?? []);
   const useful = kinds.filter((kind) => [...protocols.values()].some((same) => same.some(takes[kind])));
-  const names = protocols.size > MOST_NAMED ? 'one that they have' : `one of ${[...protocols.keys()].join(', ')}`;
+  const meant = oneOf(protocols, 'one that they have');
   for (const { kind, port, field } of limited) {
     // Of none at all, something else is said.
     if (!useful.includes(kind)) continue;
@@ -144,7 +144,7 @@ export function* uselessPorts(model: VirtualServiceModel, read: Reader, deps: De
     const [protocol] = same;
     const why =
       protocol === undefined
-        ? `its hosts have no port ${port}; name ${names}`
+        ? `its hosts have no port ${port}; name ${meant}`
         : `port ${port} has protocol ${protocol}, which ${kind} routes are not for; write another kind of route, or declare the protocol`;
     yield problem(model, field, `never matches: ${why}.`);
   }
@@ -152,6 +152,11 @@ export function* uselessPorts(model: VirtualServiceModel, read: Reader, deps: De
 
 /** More ports are not listed in a message. */
 const MOST_NAMED = 20;
+
+/** For people: which ports may be meant. @param otherwise if there are too many. */
+export function oneOf(numbers: Pick<ReadonlySet<number>, 'keys' | 'size'>, otherwise: string): string {
+  return numbers.size > MOST_NAMED ? otherwise : `one of ${[...numbers.keys()].join(', ')}`;
+}
 
 /** Each protocol of a port once: there may be as many hosts as matches. */
 function protocolsByPort(services: readonly MeshService[]): ReadonlyMap<number, readonly Protocol[]> {
