@@ -7,7 +7,7 @@ import type { Problem } from './api/problem.ts';
 import { type Validate, createValidator } from './api/validate.ts';
 import type { Program } from './cli/program.ts';
 import type { Config } from './config/config.ts';
-import { type Clock, systemClock } from './clock.ts';
+import { type Clock, aborted, systemClock } from './clock.ts';
 import { closed } from './closing.ts';
 import { type ErrorSource, containErrors } from './contained-errors.ts';
 import { createDebugging } from './debug/debugging.ts';
@@ -175,6 +175,7 @@ export async function startServing(
       ...{ source, secure, webhooks, logger },
       debug: debugging.start(engine, source),
       unexpectedErrors: () => unexpectedErrors,
+      suppressedLines: () => log.suppressed + audit.suppressed,
     }).catch(async (error: unknown) => {
       end.abort();
       await source.end();
@@ -274,9 +275,4 @@ async function run(engine: Engine, source: ObjectSource, log: Logger, signal: Ab
   }
   await aborted(signal);
   log.info('Draining proxies before exit', { streams: engine.ads.counts().streams });
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }

@@ -52,3 +52,9 @@ export function sleep(clock: Clock, ms: number, { signal }: { readonly signal: A
     signal.addEventListener('abort', end);
   });
 }
+
+/** Resolves once the signal has fired. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+}

@@ -23,6 +23,8 @@ export interface OpsServingOptions {
   readonly debug: DebugSources;
   /** How many errors nothing handled. */
   readonly unexpectedErrors: () => number;
+  /** How many lines of the log were dropped. */
+  readonly suppressedLines: () => number;
   readonly logger: LevelledLogger;
   readonly log: LogBudget;
   readonly signal: AbortSignal;
@@ -47,7 +49,7 @@ export function startOps(options: OpsServingOptions): Promise<OpsServers> {
       unauthenticated: () => [...secure.refusals(), ['identity', engine.admission.denied] as const],
       authority: secure.expiry,
     }),
-    suppressedLines: () => log.suppressed,
+    suppressedLines: options.suppressedLines,
     unexpectedErrors: options.unexpectedErrors,
     commits: () => committer.stats,
     graphFailures: () => mesh.graph.failures.size,

@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join, resolve } from 'node:path';
-import { type Clock, systemClock } from '../clock.ts';
+import { type Clock, aborted, systemClock } from '../clock.ts';
 import { containErrors } from '../contained-errors.ts';
 import type { LogFormat, LogLevel } from '../config/settings.ts';
 import { bootstrapOf, isV6Only } from './bootstrap/bootstrap.ts';
@@ -172,9 +172,4 @@ function overrideOf({ env, root }: AgentSettings): string {
   } catch (error) {
     throw new AgentConfigError(`ISTIO_BOOTSTRAP_OVERRIDE: ${error instanceof Error ? error.message : String(error)}`);
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }

@@ -1,6 +1,6 @@
 import type { ObjectSink } from '../api/source.ts';
 import { Backoff } from '../backoff.ts';
-import { type Clock, sleep } from '../clock.ts';
+import { type Clock, aborted, sleep } from '../clock.ts';
 import { StagedSink } from './staged-sink.ts';
 
 /** Why a source is not up to date. */
@@ -94,17 +94,17 @@ export class Connection<Access, Source extends RemoteSource> {
   async #run(signal: AbortSignal): Promise<void> {
     const { start, clock, random, onWhole } = this.#options;
     const backoff = new Backoff({ base: FIRST_DELAY, cap: LONGEST_DELAY, random });
-    const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+    const over = aborted(signal);
     while (!signal.aborted) {
       const end = new AbortController();
       const staged = (this.#staged = new StagedSink());
       const source = (this.#source = start(staged, AbortSignal.any([signal, end.signal])));
       try {
-        await Promise.race([source.ready, aborted]);
+        await Promise.race([source.ready, over]);
         if (!signal.aborted) {
           onWhole(staged);
           this.#failure = undefined;
-          await aborted;
+          await over;
         }
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);

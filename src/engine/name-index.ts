@@ -15,6 +15,14 @@ export interface NamedObject {
 /** Namespaces that see what an object offers; undefined: all. */
 type Audience = ReadonlySet<string> | undefined;
 
+/** What objects in one namespace find under a host. */
+interface Found {
+  /** Something else has its ports and subsets. */
+  readonly isAlias: boolean;
+  /** Of the objects that offer the host. */
+  readonly namespaces: ReadonlySet<string>;
+}
+
 /** Namespaces of one object that are told apart: with more, all see it. */
 const MOST_EXPORTS = 1_000;
 /** Objects that offer one name, which anybody may claim: with more, it is there. */
@@ -36,6 +44,8 @@ export class NameIndex {
   readonly #offering = new Map<Name, Ids>();
   /** The same by `namespace name`, of those in the namespace that need it. */
   readonly #needing = new Map<string, Ids>();
+  /** By `namespace name`, until something changes: an object may name thousands of subsets of one host. */
+  readonly #found = new Map<string, Found>();
 
   constructor(options: NameIndexOptions) {
     this.#options = options;
@@ -47,6 +57,7 @@ export class NameIndex {
 
   set(id: string, next: NamedObject | undefined): void {
     const before = this.#objects.get(id);
+    this.#found.clear();
     if (before !== undefined) this.#change(id, before, remove);
     this.#objects.delete(id);
     this.#audiences.delete(id);
@@ -63,14 +74,27 @@ export class NameIndex {
     if (kind !== 'port' && kind !== 'subset') return this.#isOffered(name, namespace);
     const host = hostName(subject);
     if (this.#isCrowded(host)) return true;
-    const hosts = [...this.#offered(host, namespace)];
-    // What these lead to has ports and subsets of its own.
-    if (hosts.some(isAlias)) return true;
+    const { isAlias, namespaces } = this.#foundUnder(host, namespace);
+    if (isAlias) return true;
     if (kind === 'port') return this.#isOffered(name, namespace) || this.#isOffered(anyPort(subject), namespace);
-    const from = new Set([namespace, this.#options.rootNamespace, ...hosts.map(namespaceOf)]);
+    const counts = (rule: NamedObject): boolean => {
+      const from = namespaceOf(rule);
+      return namespaces.size === 0 || [namespace, this.#options.rootNamespace].includes(from) || namespaces.has(from);
+    };
     return [subject, ...wildcardsOf(subject)].some((each) =>
-      this.#isOffered(subsetName(each, part), namespace, (rule) => hosts.length === 0 || from.has(namespaceOf(rule))),
+      this.#isOffered(subsetName(each, part), namespace, counts),
     );
+  }
+
+  #foundUnder(host: Name, namespace: string): Found {
+    const key = `${namespace} ${host}`;
+    let found = this.#found.get(key);
+    if (found === undefined) {
+      const objects = [...this.#offered(host, namespace)];
+      found = { isAlias: objects.some(isAlias), namespaces: new Set(objects.map(namespaceOf)) };
+      this.#found.set(key, found);
+    }
+    return found;
   }
 
   /** An object in the namespace that needs it. */

@@ -293,6 +293,26 @@ test('a rule for a wildcard host is found by what waits for a subset of one of i
   expect([lab.waiting.size, lab.inForce(toSubset('b'))]).toEqual([0, toSubset('b').spec]);
 });
 
+test('a subset that a rule takes away is not missed where a rule for a wildcard host has it', () => {
+  const wildcard = inNamespace('istio-system', destinationRule('all', { host: '*.local', subsets: [{ name: 'a' }] }));
+  const lab = Lab.serving(reviews, subsets('a'), toSubset('a'));
+  lab.apply(subsets('b'));
+  expect(lab.waiting.size).toBe(1);
+  lab.apply(wildcard);
+  expect([lab.waiting.size, lab.inForce(subsets('b'))]).toEqual([0, subsets('b').spec]);
+});
+
+test('wildcard hosts are not compared with everything else that arrives', () => {
+  const lab = Lab.serving(reviews);
+  const entries = Array.from({ length: 4 }, (_, i) =>
+    serviceEntry(`e${i}`, { hosts: Array.from({ length: 100 }, (_each, j) => `*.h${j}.e${i}.example.com`) }),
+  );
+  const compared = vi.spyOn(String.prototype, 'endsWith');
+  lab.list('ServiceEntry', ...entries);
+  expect(compared.mock.calls.length).toBeLessThan(10 * 400);
+  compared.mockRestore();
+});
+
 test('a Service behind an ExternalName, and one of another cluster, are there', () => {
   const alias = { ...reviews, metadata: { ...reviews.metadata, name: 'alias' }, spec: { type: 'ExternalName' } };
   const lab = Lab.serving(reviews, alias, toSubset(''));
@@ -395,6 +415,25 @@ test('who sees a Service is read once, however many of its ports are named', () 
   const route = ports.map((number) => ({ destination: { host: 'reviews', port: { number } } }));
   lab.apply(virtualService('reviews', { hosts: ['reviews'], http: [{ route }] }));
   expect([lab.waiting.size, reads]).toEqual([0, before]);
+});
+
+test('who offers a host is looked up once, however many of its ports and subsets are named', () => {
+  let reads = 0;
+  const spec = {
+    ...reviews.spec,
+    get type() {
+      reads++;
+      return 'ClusterIP';
+    },
+  };
+  const names = Array.from({ length: 100 }, (_, i) => `s${i}`);
+  const named: Service = { ...reviews, spec };
+  const lab = Lab.serving(named, subsets(...names), toSubset('s0'));
+  const before = reads;
+  const route = names.map((subset) => ({ destination: { host: 'reviews', subset } }));
+  lab.apply(virtualService('reviews', { hosts: ['reviews'], http: [{ route }] }));
+  expect(lab.waiting.size).toBe(0);
+  expect(reads - before).toBeLessThan(10);
 });
 
 test('changes that are about one host are each looked at a few times, however they depend on each other', () => {

@@ -5,7 +5,7 @@ import type { Write } from '../cache/graph.ts';
 import type { Clock } from '../clock.ts';
 import type { Inputs } from '../mesh/inputs.ts';
 import { generationKey } from '../mesh/objects/in-force.ts';
-import { isSubsetOf, isWildcard, wildcardsOf } from '../model/host.ts';
+import { isWildcard, wildcardsOf } from '../model/host.ts';
 import { type NamedObject, NameIndex } from './name-index.ts';
 import {
   type Name,
@@ -25,10 +25,10 @@ import {
  */
 export const WAIT_MS = { quiet: 5_000, max: 30_000 } as const;
 
-/** How often it is looked who has waited long enough. Milliseconds. */
+/** How often to look for changes that have waited long enough. Milliseconds. */
 const LOOK_MS = 500;
 
-/** Names of the changes of one namespace that wait: each change may look up those that it is connected with. */
+/** How many names the waiting changes of one namespace may have: each change may look up those that it is connected with. */
 const MOST_WAITING_NAMES = 1_000;
 
 export interface WaitingObjectsOptions {
@@ -36,7 +36,7 @@ export interface WaitingObjectsOptions {
   readonly rootNamespace: string;
   readonly inputs: Pick<Inputs, 'waiting'>;
   readonly write: (write: Write) => void;
-  /** Nobody loses anything before. */
+  /** Before that, nothing waits: no proxy has anything to lose. */
   readonly isServing: () => boolean;
   readonly clock: Pick<Clock, 'now' | 'date' | 'after'>;
   readonly signal: AbortSignal;
@@ -85,9 +85,9 @@ export class WaitingObjects {
   #arrived: Arrival[] = [];
   readonly #waiting = new Map<string, Change>();
   readonly #bySubject = new Map<string, Set<Change>>();
-  /** Of those that wait, by namespace. */
+  /** How many names the waiting changes have, by namespace. */
   readonly #sizes = new Map<string, number>();
-  /** When something has last arrived, by namespace in which something waits. */
+  /** When something last arrived, by namespace; only of namespaces in which something waits. */
   readonly #arrivedAt = new Map<string, number>();
   #cancel: (() => void) | undefined;
 
@@ -220,12 +220,12 @@ export class WaitingObjects {
   #connected(subjects: Iterable<string>): ReadonlySet<Change> {
     const found = new Set<Change>();
     const seen = new Set<string>(subjects);
+    let covered: ReadonlyMap<string, readonly string[]> | undefined;
     // A set may grow while one goes through it.
     for (const subject of seen) {
       // Subsets of a rule for a wildcard host are those of each host that it covers.
-      if (isWildcard(subject))
-        for (const other of this.#bySubject.keys()) if (isSubsetOf(other, subject)) seen.add(other);
-      for (const change of this.#about(subject)) {
+      if (isWildcard(subject)) for (const host of (covered ??= this.#coveredHosts()).get(subject) ?? []) seen.add(host);
+      for (const change of this.#bySubject.get(subject) ?? []) {
         found.add(change);
         for (const each of change.subjects) seen.add(each);
       }
@@ -233,8 +233,22 @@ export class WaitingObjects {
     return found;
   }
 
-  #about(subject: string): readonly Change[] {
-    return [...(this.#bySubject.get(subject) ?? [])];
+  /** By wildcard, the hosts of which changes that wait look up subsets. A ServiceEntry may have hundreds of wildcards. */
+  #coveredHosts(): ReadonlyMap<string, readonly string[]> {
+    const hosts = new Set<string>();
+    for (const { namesNow, namesBefore } of this.#waiting.values())
+      for (const name of [...namesNow.needs, ...namesBefore.offers]) {
+        const { kind, subject } = parseName(name);
+        if (kind === 'subset') hosts.add(subject);
+      }
+    const found = new Map<string, string[]>();
+    for (const host of hosts)
+      for (const wildcard of wildcardsOf(host)) {
+        const known = found.get(wildcard);
+        if (known === undefined) found.set(wildcard, [host]);
+        else known.push(host);
+      }
+    return found;
   }
 
   #wait(change: Change, obstacle: string): void {

@@ -1,6 +1,6 @@
 import { isObject, type Json } from '../api/json.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import { type Clock, sleep } from '../clock.ts';
+import { type Clock, aborted, sleep } from '../clock.ts';
 import { ApiError, errorOfTransport } from './api-error.ts';
 import type { Budget } from './budget.ts';
 import type { KubeApi } from './client.ts';
@@ -212,11 +212,6 @@ export class RootCertificates {
 /** For the log of outages: apart from those of reading, and of other namespaces. */
 function nameFor(namespace: string): string {
   return `${NAME} in ${namespace}`;
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
 type RootMap = KubernetesObject & { readonly data?: Readonly<Record<string, unknown>> };

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { LogBudget } from './log-budget.ts';
 
-function lab() {
+function lab(budgets = 256) {
   const lines: string[] = [];
   const say = (level: string) => (message: string, fields?: object) =>
     void lines.push(`${level} ${message} ${JSON.stringify(fields)}`);
   let now = 0;
   const log = new LogBudget(
     { error: say('error'), warn: say('warn'), info: say('info'), debug: say('debug') },
-    { rate: { burst: 3, perSecond: 1, budgets: 256 }, now: () => now },
+    { rate: { burst: 3, perSecond: 1, budgets }, now: () => now },
   );
   return {
     log,
@@ -53,6 +53,20 @@ test('whoever causes many lines keeps out none about others', () => {
   expect(take()).toEqual([...'aaabb'].map((by) => `info Signed {"by":"${by}"}`));
   for (let i = 0; i < 10_000; i++) log.infoBy(`c${i}`, 'Signed', {});
   expect(take().length).toBeLessThan(300);
+});
+
+test('who has been quiet keeps nobody from a limit of its own', () => {
+  const { log, take, pass } = lab(2);
+  const sign = (by: string, times: number) => {
+    for (let i = 0; i < times; i++) log.infoBy(by, 'Signed', {});
+    return take().length;
+  };
+  expect([sign('a', 1), sign('b', 1)]).toEqual([1, 1]);
+  pass(2_000);
+  expect([sign('b', 1), sign('c', 10), sign('d', 10)]).toEqual([1, 3, 0]);
+  pass(1_000);
+  // That of `a` is full again, that of `b` may not be.
+  expect([sign('e', 10), sign('d', 10)]).toEqual([3, 1]);
 });
 
 test('ever new messages share one budget', () => {

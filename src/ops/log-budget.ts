@@ -4,7 +4,7 @@ import type { Logger } from './logger.ts';
 export interface LogRate {
   readonly burst: number;
   readonly perSecond: number;
-  /** So many messages, or causes of a message, have a limit of their own; the rest share one. */
+  /** So many messages, or causes of a message, have a limit of their own; the rest share one. Quiet ones make room. */
   readonly budgets: number;
 }
 
@@ -16,8 +16,6 @@ export const LOG_RATE: LogRate = { burst: 100, perSecond: 1, budgets: 256 };
 
 /** For one line per certificate, of one tenant: two thousand proxies at once, and a hundred thousand a day. */
 export const AUDIT_RATE: LogRate = { burst: 2_000, perSecond: 2, budgets: 10_000 };
-
-const OTHERS = '';
 
 interface Budget {
   lines: number;
@@ -33,7 +31,9 @@ export class LogBudget implements Logger {
   readonly #log: Logger;
   readonly #rate: LogRate;
   readonly #now: () => number;
+  /** The one that was used last comes last. */
   readonly #budgets = new Map<string, Budget>();
+  readonly #shared: Budget;
   /** Lines dropped so far. */
   suppressed = 0;
 
@@ -42,6 +42,7 @@ export class LogBudget implements Logger {
     this.#log = log;
     this.#rate = rate;
     this.#now = now;
+    this.#shared = this.#full();
   }
 
   error(message: string, fields: object = {}): void {
@@ -56,7 +57,7 @@ export class LogBudget implements Logger {
     this.#say('info', message, fields, message);
   }
 
-  /** The same, where whoever causes many lines is not to keep out those about others: each cause has a limit of its own. */
+  /** As {@link info}, with a limit for each cause: one that causes many lines does not keep out those about others. */
   infoBy(cause: string, message: string, fields: object): void {
     this.#say('info', message, fields, `${message} ${cause}`);
   }
@@ -83,10 +84,27 @@ export class LogBudget implements Logger {
   }
 
   #budgetOf(limited: string): Budget {
-    const key = this.#budgets.size < this.#rate.budgets || this.#budgets.has(limited) ? limited : OTHERS;
-    let budget = this.#budgets.get(key);
-    if (budget === undefined)
-      this.#budgets.set(key, (budget = { lines: this.#rate.burst, at: this.#now(), suppressed: 0 }));
+    let budget = this.#budgets.get(limited);
+    if (budget === undefined) {
+      this.#dropRefilled();
+      if (this.#budgets.size >= this.#rate.budgets) return this.#shared;
+      budget = this.#full();
+    }
+    this.#budgets.delete(limited);
+    this.#budgets.set(limited, budget);
     return budget;
+  }
+
+  #full(): Budget {
+    return { lines: this.#rate.burst, at: this.#now(), suppressed: 0 };
+  }
+
+  /** A budget that is full again is as good as none: namespaces come and go. */
+  #dropRefilled(): void {
+    const { burst, perSecond, budgets } = this.#rate;
+    for (const [key, { at }] of this.#budgets) {
+      if (this.#budgets.size < budgets || this.#now() - at < (burst / perSecond) * 1000) break;
+      this.#budgets.delete(key);
+    }
   }
 }

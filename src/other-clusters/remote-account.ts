@@ -7,7 +7,7 @@ import type { Account } from '../model/credential.ts';
 
 export interface RemoteAccountOptions {
   readonly api: KubeApi;
-  /** Whether somebody there is to be given Secrets. */
+  /** Whether some proxy there needs Secrets. */
   readonly reviewsAccess: () => boolean;
   /** Whether roots are to be written there. */
   readonly writesRoots: () => boolean;
@@ -28,7 +28,7 @@ const WRITE_ROOTS: readonly Right[] = [
   ...['list', 'watch', 'patch'].map((verb) => ({ ...roots, verb, name: 'istio-ca-root-cert' })),
 ];
 
-const tellWebhook = (name: string): readonly Right[] =>
+const rightsToWebhook = (name: string): readonly Right[] =>
   ['list', 'watch', 'patch'].map((verb) => ({
     ...{ group: 'admissionregistration.k8s.io', resource: 'mutatingwebhookconfigurations' },
     ...{ verb, name },
@@ -50,7 +50,7 @@ export class RemoteAccount {
   constructor(options: RemoteAccountOptions) {
     this.#options = options;
     this.#rights = new OwnRights(options);
-    this.#webhook = options.injectionWebhook === undefined ? [] : tellWebhook(options.injectionWebhook);
+    this.#webhook = options.injectionWebhook === undefined ? [] : rightsToWebhook(options.injectionWebhook);
   }
 
   /** Resolves once the signal has fired. */

@@ -2,7 +2,7 @@ import { KubeConfig } from '@kubernetes/client-node';
 import type { Json } from '../api/json.ts';
 import type { Kind, KindName } from '../api/kinds.ts';
 import type { ObjectSink } from '../api/source.ts';
-import type { Clock } from '../clock.ts';
+import { type Clock, aborted } from '../clock.ts';
 import type { RemoteSource, Trouble } from '../clusters/connection.ts';
 import type { ClusterAccess } from '../clusters/kubeconfig.ts';
 import { TOO_LARGE } from '../kube/body.ts';
@@ -25,7 +25,7 @@ import type { RootDistribution } from './root-distribution.ts';
 /** How fast responses are read in the long run, and at once: a first list is not slowed down. */
 const BYTES_PER_SECOND = 4 * 1024 * 1024;
 const BYTES_AT_ONCE = 128 * 1024 * 1024;
-/** The same of answers to single questions, and how long one may be. Bytes; each counts as 16 KiB at least. */
+/** The same for answers to single questions, and the longest of these. Bytes; each counts as 16 KiB at least. */
 const ANSWERS_PER_SECOND = 2 * 1024 * 1024;
 const ANSWERS_AT_ONCE = 32 * 1024 * 1024;
 const LARGEST_ANSWER = 256 * 1024;
@@ -110,7 +110,7 @@ export function readRemoteCluster(id: string, options: RemoteClusterOptions): Re
     outages,
   });
   const ready = reader.whenReady();
-  /** What only a cluster that is served is asked, and told. */
+  /** Starts what only a cluster that is served gets: watches of Secrets, and the roots. */
   const serve = async (): Promise<void> => {
     await Promise.race([ready, aborted(signal)]);
     if (signal.aborted) return;
@@ -142,11 +142,6 @@ export function readRemoteCluster(id: string, options: RemoteClusterOptions): Re
       };
     },
   };
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
 /** The trouble of most kinds, and which these are; it began when the last of them was heard. */

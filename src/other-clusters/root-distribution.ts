@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import { type Clock, aborted } from '../clock.ts';
 import type { Budget } from '../kube/budget.ts';
 import type { KubeApi } from '../kube/client.ts';
 import { injectionConfiguration } from '../kube/injection-configuration.ts';
@@ -88,10 +88,7 @@ export class RootDistribution {
     const writer: Writer = { cluster, certificates, webhook, signal, writing: undefined };
     this.#writers.add(writer);
     this.#review(writer);
-    await new Promise<void>((resolve) => {
-      if (signal.aborted) resolve();
-      signal.addEventListener('abort', () => resolve(), { once: true });
-    });
+    await aborted(signal);
     this.#writers.delete(writer);
     await writer.writing?.ended;
   }

@@ -8,13 +8,13 @@ import type { TokenIssuer, TokenIssuers } from './token-issuer.ts';
 export interface AuthenticatorOptions {
   /** Id of the cluster in which this runs. */
   readonly clusterId: string;
-  /** Other names of clusters. */
+  /** Ids of clusters by their other names. */
   readonly aliases: Readonly<Record<string, string>>;
-  /** Of the accounts of a cluster; undefined: it is not served, or not yet. */
+  /** The trust domain of a cluster's accounts; undefined: the cluster is not served, or not yet. */
   readonly trustDomainOf: (cluster: string) => string | undefined;
-  /** Of tokens of the own cluster; undefined: there is no API server, and they are worth nothing. */
+  /** Issues the tokens of the own cluster; undefined: there is no API server, and no such token is accepted. */
   readonly own: TokenIssuer | undefined;
-  /** Of tokens of other clusters. */
+  /** Issue the tokens of other clusters. */
   readonly others: TokenIssuers;
   /** Milliseconds on a clock that never jumps. */
   readonly now: () => number;
@@ -22,15 +22,14 @@ export interface AuthenticatorOptions {
   readonly date: () => Date;
 }
 
-/** Answers that are kept of the own cluster, and of each other one: there may be a hundred of these. */
+/** How many answers about tokens of the own cluster are kept, and of each other cluster: there may be a hundred. */
 const [MOST_OF_OWN, MOST_OF_OTHERS] = [20_000, 4_000];
 
 /**
  * Who a caller is: by its client certificate, or else by its token. Both name a service account and its cluster.
  *
- * A token counts for what the API server of one cluster says, of accounts of this cluster: that of the cluster which the
- * caller names, whatever else would accept it. A certificate has the trust domain of its cluster; aliases do not count, as
- * in Istio.
+ * A token proves an account of the cluster that the caller names, if the API server of that cluster says so; no other API
+ * server is asked. A certificate must have the trust domain of its cluster; aliases do not count, as in Istio.
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticate {
   const { clusterId, now, date } = options;
@@ -59,12 +58,12 @@ export function unitOf(cluster: string, clusterId: string): string | undefined {
   return cluster === clusterId ? undefined : cluster;
 }
 
-/** No namespace is called like another cluster. */
+/** No namespace has a space in its name, so none is the tenant that stands for a cluster. */
 function tenantOf(namespace: string, cluster: string, clusterId: string): string {
   return cluster === clusterId ? namespace : `cluster ${cluster}`;
 }
 
-/** Without a unit, it is of the own cluster, or of another authority below the same root. */
+/** A certificate without a unit belongs to the own cluster, or another authority below the same root has signed it. */
 function clusterIn([unit, ...more]: readonly string[], clusterId: string): string | undefined {
   return more.length === 0 ? (unit ?? clusterId) : undefined;
 }

@@ -16,7 +16,7 @@ export interface ReviewsOptions {
 
 /** Reviews at a time, and how many more may wait; half of each for one address. Addresses take turns. */
 const [AT_ONCE, WAITING] = [20, 2_000];
-/** Milliseconds: whoever has waited longer for its turn is told to try again. An agent waits 20 s for all of it. */
+/** Milliseconds: callers that have waited longer for their turn are told to try again. Agents give up after 20 s. */
 const LONGEST_WAIT = 10_000;
 
 /** Asks the API server of one cluster about tokens, each once at a time. */

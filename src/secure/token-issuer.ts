@@ -1,12 +1,12 @@
 import type { TokenReview } from './token-cache.ts';
 
 /**
- * A cluster as the one who issued a token. What is known about tokens belongs to this object: a new connection to the
- * cluster is another one, and knows nothing yet.
+ * The cluster that issued a token. Answers about tokens are kept per object: a new connection to the cluster is another
+ * object, for which none are known yet.
  */
 export interface TokenIssuer {
   readonly cluster: string;
-  /** By the API server of this cluster. Rejects if it does not say. */
+  /** Asks the API server of this cluster. Rejects if it does not answer. */
   readonly review: (token: string) => Promise<TokenReview>;
 }
 

@@ -8,7 +8,7 @@ export interface RolloutEvents {
   after(ms: number, work: () => void): void;
   /** Nobody waits for these any more, at least for the moment. Also called if nobody ever did. */
   settled(rollouts: ReadonlySet<Rollout>): void;
-  /** What clients refuse of these has changed, or somebody is waited for again. */
+  /** What clients refuse of these has changed, or clients are waited for again. */
   changed(rollouts: ReadonlySet<Rollout>): void;
 }
 
@@ -78,7 +78,7 @@ export class Rollouts {
     this.epoch = {};
   }
 
-  /** The open rollouts of the objects with these keys. Costs as much as the fewer of the two. */
+  /** The open rollouts of the objects with these keys. Costs as much as the smaller of the two. */
   among(keys: Names): readonly Rollout[] {
     const found: Rollout[] = [];
     if (keys.size > this.#open.size) {

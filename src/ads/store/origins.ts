@@ -13,10 +13,10 @@ export function originsOf(part: Part): ReadonlySet<string> {
   return keys;
 }
 
-/** Of nodes right above leaves. */
+/** By a node right above leaves, the keys of these. */
 const KEYS = new WeakMap<NodePart, ReadonlySet<string>>();
 
-/** The same in sets that may overlap. Thousands of tables have most of their nodes in common, and so these sets. */
+/** Visits the keys of {@link originsOf} in sets that may overlap. Thousands of tables share most nodes, and these sets. */
 export function eachOrigins(part: Part, visit: (keys: ReadonlySet<string>) => void): void {
   if ('bytes' in part) {
     if (part.origins.length > 0) visit(new Set(part.origins.map(originKey)));

@@ -29,9 +29,9 @@ export class SharedWork {
   readonly gates = new Alike<SharedGate>();
   /** What rollouts under way have brought to a batch, by name. */
   readonly brought = new Alike<ReadonlyMap<string, readonly Rollout[]>>();
-  /** Those who have been told to move, and have not looked yet what that changes. */
+  /** Streams that were told to move, and have not compared yet. */
   readonly moving = new Alike<Concern>();
-  /** The rollouts of some of these. */
+  /** The rollouts behind several of these moves. */
   readonly moved = new Alike<readonly Rollout[]>();
   /** What in a response is new to clients that held the same. */
   readonly news = new Alike<ReadonlySet<string>>();

@@ -266,6 +266,7 @@ function varintSize(value: number): number {
   return size;
 }
 
+/** The field has the same number in both kinds of responses. */
 function writeResource(writer: SliceWriter, parts: SharedParts, item: Served, delta: boolean): void {
   const { typeUrl, body } = item.resource;
   writer.field(DELTA.resources, resourceSize(item, delta));

@@ -54,7 +54,9 @@ export function* outsideGateways(
   read: Reader,
   gatewayHosts: Collection<GatewayHosts>,
 ): Iterable<Problem> {
-  const known = new Map(model.gateways.map((gateway) => [gateway, hostsOfGateway(key, gateway, read, gatewayHosts)]));
+  const places = placesOfGateways(model);
+  const known = new Map([...places.keys()].map((name) => [name, hostsOfGateway(key, name, read, gatewayHosts)]));
+  const own = hostSet(model.hosts);
   const isOutside = (host: string, hosts: Hosts): boolean => !accepts(hosts, model, host);
   const report = (field: string, what: string, gateway: string): Problem => ({
     object: model.ref,
@@ -64,30 +66,69 @@ export function* outsideGateways(
   });
 
   let serving = 0;
-  for (const [i, gateway] of model.gateways.entries()) {
+  for (const [gateway, i] of places) {
     const hosts = known.get(gateway)?.all;
-    if (hosts === undefined || model.hosts.some((host) => !isOutside(host, hosts))) serving++;
+    if (hosts === undefined || acceptsSome(hosts, model, own)) serving++;
     else yield report(`spec.gateways[${i}]`, listOf(model.hosts), gateway);
   }
   if (serving === 0) return;
   /** The Gateways, if all of them are known. */
-  const gatewaysOf = (names: readonly string[]): readonly [string, GatewayHosts][] =>
-    names.every((name) => known.get(name) !== undefined) ? names.map((name) => [name, known.get(name)!]) : [];
-  const all = gatewaysOf(model.gateways);
-  if (all.length > 0)
+  const gatewaysOf = (names: Iterable<string>): readonly [string, GatewayHosts][] => {
+    const found = [...new Set(names)].map((name) => [name, known.get(name)] as const);
+    return found.every((each): each is [string, GatewayHosts] => each[1] !== undefined) ? found : [];
+  };
+  const forwarding = (gateways: readonly [string, GatewayHosts][]): Servers | undefined =>
+    serversOf(
+      gateways.flatMap(([name, { taking }]) => (taking.tls === undefined ? [] : [[name, taking.tls] as const])),
+    );
+  const all = gatewaysOf(places.keys());
+  const servers = serversOf(all.map(([name, { all: hosts }]) => [name, hosts]));
+  if (servers !== undefined)
     for (const host of model.hosts)
-      if (all.every(([, { all: hosts }]) => isOutside(host, hosts)))
-        yield report('spec.hosts', quote(host), listed(all));
+      if (isOutside(host, servers.hosts)) yield report('spec.hosts', quote(host), servers.listed);
+  const forwardingOfAll = forwarding(all);
   for (const { field, matches } of model.tls)
     for (const [i, { gateways, sniHosts }] of matches.entries()) {
-      const forwarding = gatewaysOf(gateways.length > 0 ? gateways : model.gateways).filter(
-        ([, { taking }]) => taking.tls !== undefined,
-      );
-      if (forwarding.length === 0) continue;
+      const found = gateways.length > 0 ? forwarding(gatewaysOf(gateways)) : forwardingOfAll;
+      if (found === undefined) continue;
       for (const name of sniHosts)
-        if (forwarding.every(([, { taking }]) => isOutside(name, taking.tls!)))
-          yield report(`${field}.match[${i}].sniHosts`, `server name ${quote(name)}`, listed(forwarding));
+        if (isOutside(name, found.hosts))
+          yield report(`${field}.match[${i}].sniHosts`, `server name ${quote(name)}`, found.listed);
     }
+}
+
+/** Several Gateways together: each host of a VirtualService is compared with all of them at once. */
+interface Servers {
+  readonly hosts: Hosts;
+  /** For people. */
+  readonly listed: string;
+}
+
+function serversOf(gateways: readonly (readonly [string, Hosts])[]): Servers | undefined {
+  const [first, ...others] = gateways;
+  if (first === undefined) return undefined;
+  if (others.length === 0) return { hosts: first[1], listed: first[0] };
+  const sets = Map.groupBy(
+    gateways.flatMap(([, hosts]) => [...hosts]),
+    ([namespace]) => namespace,
+  );
+  const hosts = Array.from(
+    sets,
+    ([namespace, some]) => [namespace, hostSet(some.flatMap(([, set]) => [...set.hosts]))] as const,
+  );
+  const named = gateways.slice(0, MOST_NAMED).map(([name]) => name);
+  const more = gateways.length > MOST_NAMED ? [`${gateways.length - MOST_NAMED} others`] : [];
+  return { hosts: new Map(hosts), listed: [...named, ...more].join(' or ') };
+}
+
+/** Gateways in a message. */
+const MOST_NAMED = 5;
+
+/** The Gateways that a VirtualService names, each with the place in its list where it is first. */
+export function placesOfGateways({ gateways }: Pick<VirtualServiceModel, 'gateways'>): ReadonlyMap<string, number> {
+  const places = new Map<string, number>();
+  for (const [i, gateway] of gateways.entries()) if (!places.has(gateway)) places.set(gateway, i);
+  return places;
 }
 
 /**
@@ -107,14 +148,23 @@ export function hostsOfGateway(
 }
 
 /** Whether the servers take something for a host of the VirtualService. */
-export function accepts(hosts: Hosts, { namespace }: Pick<VirtualServiceModel, 'namespace'>, host: string): boolean {
+function accepts(hosts: Hosts, { namespace }: Pick<VirtualServiceModel, 'namespace'>, host: string): boolean {
   return ['*', namespace].some((from) => {
     const set = hosts.get(from);
     return set !== undefined && overlaps(set, host);
   });
 }
 
-const listed = (gateways: readonly [string, GatewayHosts][]): string => gateways.map(([name]) => name).join(' or ');
+/** The same for any of its hosts, in as many steps as the fewer of the two have. */
+export function acceptsSome(hosts: Hosts, of: Pick<VirtualServiceModel, 'namespace'>, own: HostSet): boolean {
+  return ['*', of.namespace].some((from) => {
+    const set = hosts.get(from);
+    if (set === undefined) return false;
+    const [few, many] = set.hosts.size < own.hosts.size ? [set, own] : [own, set];
+    for (const host of few.hosts) if (overlaps(many, host)) return true;
+    return false;
+  });
+}
 
 function listOf([first = '', ...others]: readonly string[]): string {
   return others.length === 0 ? quote(first) : `${quote(first)} or any other host of this VirtualService`;

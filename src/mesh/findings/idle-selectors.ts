@@ -16,7 +16,7 @@ export interface IdleSelectorDeps {
   readonly selectsNobody: SelectsNobody;
 }
 
-/** What owners of Sidecars, DestinationRules and ServiceEntries are told whose workloadSelector selects nobody. */
+/** What the owners of Sidecars, DestinationRules and ServiceEntries are told if the workloadSelector selects nobody. */
 export function declareIdleSelectors(
   graph: Graph,
   { sidecars, rules, services, settings, selectsNobody }: IdleSelectorDeps,
@@ -28,7 +28,7 @@ export function declareIdleSelectors(
   ): HasProblems | undefined => {
     const { objects, namespace, selector = {} } = of;
     if (Object.keys(selector).length === 0) return undefined;
-    // There, some select in all namespaces.
+    // In the root namespace, some of these objects select workloads of all namespaces.
     if (namespace === settingOf(read, settings.visibility).rootNamespace) return undefined;
     if (!selectsNobody(read, namespace, [selector])) return undefined;
     const message = `no workload in namespace ${namespace} has the labels ${printSelector(selector)}${consequence}`;

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { conditionsOf } from '../../status/conditions.ts';
 import { TestMesh, connectedProxy, readObjects } from '../../../test/harness/mesh.ts';
 
@@ -51,6 +51,69 @@ test('a destination without a port is right when it has any of the ports that re
   expect(check(two, target(82), route(to('{host: b}')))).toEqual([
     'RefNotFound spec.http[0].route[0].destination.port: "b.shop.svc.cluster.local" has no port 80, the port the request arrived on',
   ]);
+});
+
+test('a destination is not looked up for each port of the hosts', () => {
+  const numbers = Array.from({ length: 60 }, (_, i) => i + 1);
+  const many = service('a', `[${numbers.map((i) => `{name: http-${i}, port: ${i}}`).join(', ')}]`);
+  const routes = numbers.map((i) => `{route: [{destination: {host: x${i}}}]}`);
+  const mesh = new TestMesh({ oracle: false });
+  mesh.apply(readObjects(many));
+  const set = vi.spyOn(Map.prototype, 'set');
+  mesh.apply(readObjects(route(`{hosts: [a], http: [${routes.join(', ')}]}`)));
+  const lookups = set.mock.calls.filter(([key]) => /^\d+ \|\|x\d+\./.test(String(key)));
+  set.mockRestore();
+  expect(lookups.length).toBeGreaterThanOrEqual(60);
+  expect(lookups.length).toBeLessThan(200);
+});
+
+test('a Gateway that is named again and again is compared once, and with all hosts at once', () => {
+  const gateway = `
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: g, namespace: shop}
+spec: {selector: {a: b}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [a.example.com]}]}
+---`;
+  const named = (count: number): [problems: number, compared: number] => {
+    const mesh = new TestMesh({ oracle: false });
+    mesh.apply(readObjects(one + gateway));
+    const hosts = Array.from({ length: count }, (_, i) => `h${i}.example.com`);
+    const gateways = hosts.map(() => 'g');
+    const has = vi.spyOn(Set.prototype, 'has');
+    mesh.apply(
+      readObjects(route(`{hosts: [${hosts}], gateways: [${gateways}], http: [{route: [{destination: {host: a}}]}]}`)),
+    );
+    const compared = has.mock.calls.filter(([text]) => String(text).endsWith('.example.com')).length;
+    has.mockRestore();
+    return [problemsOf(mesh).filter((text) => text.includes('No server of Gateway')).length, compared];
+  };
+  const [problems, few] = named(10);
+  expect(problems).toBe(1);
+  expect(named(100)[1]).toBeLessThan(20 * few);
+});
+
+test('of many ports that a match or a rule could mean, none is named', () => {
+  const ports = (count: number) => `[${Array.from({ length: count }, (_, i) => `{name: http-${i}, port: ${i + 1}}`)}]`;
+  const match = route(
+    '{hosts: [a], http: [{match: [{port: 99}], route: [{destination: {host: a, port: {number: 1}}}]}]}',
+  );
+  const rule = `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: a, namespace: shop}
+spec: {host: a, trafficPolicy: {portLevelSettings: [{port: {number: 99}, loadBalancer: {simple: RANDOM}}]}}
+---`;
+  const messages = (count: number) => {
+    const mesh = new TestMesh();
+    mesh.apply(readObjects(service('a', ports(count)) + match + rule));
+    return [...mesh.mesh.problems.byObject.entries()].flatMap(([, problems]) => problems.map(({ message }) => message));
+  };
+  const told = (ofHosts: string, ofHost: string) => [
+    `never matches: its hosts have no port 99; name ${ofHosts}.`,
+    `has no effect: "a.shop.svc.cluster.local" has no port 99; name ${ofHost}.`,
+  ];
+  expect(messages(2).toSorted()).toEqual(told('one of 1, 2', 'one of 1, 2').toSorted());
+  expect(messages(50).toSorted()).toEqual(told('one that they have', 'one that it has').toSorted());
 });
 
 test('mirrors, tcp and tls routes are looked at too', () => {

@@ -87,23 +87,32 @@ function* findingsOf(
 function* missingDestinations(model: VirtualServiceModel, read: Reader, deps: ReferenceDeps): Iterable<Problem> {
   const view = { client: model.namespace, traits: anyTraits, matched: [] };
   const lookup = lookupFor(view, read, deps);
-  const ports = model.hosts.flatMap((host) =>
-    (serviceFor(read, deps, view, host)?.ports ?? []).map((port) => port.number),
+  const ports = new Set(
+    model.hosts.flatMap((host) => (serviceFor(read, deps, view, host)?.ports ?? []).map((port) => port.number)),
   );
+  const [first] = ports;
   // Requests for hosts that no service has arrive on port 80, if anywhere: another destination is to have a single port.
-  const isUnknown = ports.length === 0 && model.gateways.includes(meshGateway) && !model.hosts.some(isWildcard);
+  const isUnknown = first === undefined && model.gateways.includes(meshGateway) && !model.hosts.some(isWildcard);
+  /** By host of a destination. Whatever else there is to it is the same for all ports that it has. */
+  const usable = new Map<string, { readonly own: readonly number[]; readonly common: number | undefined }>();
   for (const same of Map.groupBy(destinationsOf(model), ({ destination }) => nameOf(destination)).values()) {
     const { destination } = same[0]!;
-    const own = concreteService(read, deps, view, destination.host)?.ports.map((port) => port.number) ?? [];
+    const { host } = destination;
+    let known = usable.get(host);
+    if (known === undefined) {
+      const found = concreteService(read, deps, view, host)?.ports ?? [];
+      const common = found.find(({ number, protocol }) => protocol !== 'UDP' && ports.has(number))?.number;
+      usable.set(host, (known = { own: found.map(({ number }) => number), common }));
+    }
+    const { own, common } = known;
     // Without a port in the route, the request's port applies: it is enough if the destination has one of these ports.
     const isHttp = same.every((each) => each.destination.field.startsWith('spec.http'));
     const any = isUnknown && isHttp ? (own.find((port) => port === 80) ?? 0) : (own[0] ?? 0);
-    const candidates = destination.port !== undefined || ports.length === 0 ? [any] : ports;
-    const targets = candidates.map((port) => lookup(destination, port));
-    if (!targets.every(isMissing)) continue;
+    const isFixed = destination.port !== undefined || first === undefined;
+    if (!isMissing(lookup(destination, isFixed ? any : (common ?? first)))) continue;
+    const target = lookup(destination, isFixed ? any : first);
     for (const each of same)
-      for (const problem of missingDestination(each.object, each.destination, targets[0]!))
-        yield toldTo(model, problem);
+      for (const problem of missingDestination(each.object, each.destination, target)) yield toldTo(model, problem);
   }
 }
 

@@ -15,7 +15,7 @@ import { concreteService } from '../clients/lookups.ts';
 import type { VirtualServices } from '../objects/virtual-services.ts';
 import type { DestinationDeps } from '../resources/destinations.ts';
 import type { HasProblems } from './problems.ts';
-import { takesHttp } from './useless-routes.ts';
+import { oneOf, takesHttp } from './useless-routes.ts';
 
 /** A traffic policy as it is written somewhere in a rule. */
 interface Level {
@@ -129,9 +129,12 @@ function memberOf({ failover, failoverPriority }: LocalityLbSetting): string {
 }
 
 function* unknownPorts(ref: ObjectRef, { host, ports }: MeshService, levels: readonly Level[]): Iterable<Problem> {
+  if (ports.length === 0) return;
+  const numbers = new Set(ports.map(({ number }) => number));
+  const meant = oneOf(numbers, 'one that it has');
   for (const { field, port } of levels) {
-    if (port === undefined || ports.length === 0 || ports.some(({ number }) => number === port)) continue;
-    const message = `has no effect: ${quote(host)} has no port ${port}; name one of ${ports.map(({ number }) => number).join(', ')}.`;
+    if (port === undefined || numbers.has(port)) continue;
+    const message = `has no effect: ${quote(host)} has no port ${port}; name ${meant}.`;
     yield report(ref, `${field}.port.number`, message);
   }
 }
@@ -164,15 +167,14 @@ function* doubleTls(
   levels: readonly Level[],
   hasHttp: (port: number) => boolean,
 ): Iterable<Problem> {
-  for (const { field, port, own } of levels) {
-    if (own.tls?.mode !== 'SIMPLE' && own.tls?.mode !== 'MUTUAL') continue;
-    const concerned = ports.filter(
-      ({ number, protocol }) =>
-        isTls(protocol) &&
-        (port === undefined ? !levels.some((level) => level.port === number) : port === number) &&
-        !hasHttp(number),
-    );
-    const [first] = concerned;
+  const encrypting = levels.filter(({ own: { tls } }) => tls?.mode === 'SIMPLE' || tls?.mode === 'MUTUAL');
+  if (encrypting.length === 0) return;
+  const encrypted = ports.filter(({ number, protocol }) => isTls(protocol) && !hasHttp(number));
+  const byNumber = new Map(encrypted.map((port) => [port.number, port]));
+  const withOwn = new Set(levels.map(({ port }) => port));
+  const firstOfOthers = encrypted.find(({ number }) => !withOwn.has(number));
+  for (const { field, port } of encrypting) {
+    const first = port === undefined ? firstOfOthers : byNumber.get(port);
     if (first === undefined) continue;
     const message = `encrypts connections to port ${first.number} of ${quote(host)} a second time: its protocol is ${first.protocol}, so the application encrypts them already. If it sends plain HTTP, declare the port as HTTP; otherwise, remove the setting.`;
     yield report(ref, `${field}.tls.mode`, message);

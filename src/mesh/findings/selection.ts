@@ -15,7 +15,7 @@ export interface SelectionDeps {
  */
 export type SelectsNobody = (read: Reader, namespace: string, selectors: readonly Labels[]) => boolean;
 
-/** Of more workloads that share a label, it is not known whether a selector with several labels has none. */
+/** If more workloads share a label, they are not compared: a selector with several labels counts as selecting some. */
 const mostCompared = 1_000;
 
 export function declareSelection(graph: Graph, { workloads, workloadClasses }: SelectionDeps): SelectsNobody {

@@ -3,13 +3,14 @@ import { quote } from '../../api/quote.ts';
 import type { Collection, Reader } from '../../cache/graph.ts';
 import { isAddress } from '../../model/address.ts';
 import { isWildcard } from '../../model/host.ts';
+import { hostSet } from '../../model/host-set.ts';
 import { type MeshService, type Protocol, isRouted, isTls, protocolClass } from '../../model/service.ts';
 import { anyTraits } from '../../model/traits.ts';
 import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
 import { concreteService } from '../clients/lookups.ts';
 import type { Services } from '../objects/services.ts';
 import type { DestinationDeps } from '../resources/destinations.ts';
-import { type GatewayHosts, type RouteKind, accepts, hostsOfGateway } from './gateway-hosts.ts';
+import { type GatewayHosts, type RouteKind, acceptsSome, hostsOfGateway, placesOfGateways } from './gateway-hosts.ts';
 
 const kinds: readonly RouteKind[] = ['http', 'tls', 'tcp'];
 
@@ -34,7 +35,9 @@ export function* uselessRoutes(
   /** The kinds that have an effect somewhere; all, if it is not known. */
   const useful = new Set<RouteKind>();
   const idle: Problem[] = [];
-  for (const [i, gateway] of model.gateways.entries()) {
+  const places = placesOfGateways(model);
+  const own = hostSet(model.hosts);
+  for (const [gateway, i] of places) {
     if (gateway === meshGateway) {
       const ports = portsOf(model, read, deps);
       for (const kind of kinds) if (ports === undefined || ports.some(takes[kind])) useful.add(kind);
@@ -43,7 +46,7 @@ export function* uselessRoutes(
     const hosts = hostsOfGateway(key, gateway, read, deps.gatewayHosts);
     const taken = kinds.filter((kind) => {
       const taking = hosts?.taking[kind];
-      return hosts === undefined || (taking && model.hosts.some((host) => accepts(taking, model, host)));
+      return hosts === undefined || (taking !== undefined && acceptsSome(taking, model, own));
     });
     for (const kind of taken) useful.add(kind);
     // Of none at all, something else is said.
@@ -51,7 +54,7 @@ export function* uselessRoutes(
       idle.push(problem(model, `spec.gateways[${i}]`, `${ofGateway(gateway, taken)} ${advice(taken, written)}`));
   }
   yield* idle;
-  if (useful.size === 0 || idle.length === model.gateways.length) return;
+  if (useful.size === 0 || idle.length === places.size) return;
   for (const kind of written)
     if (!useful.has(kind)) yield problem(model, `spec.${kind}`, whyUseless(kind, model, read, deps));
 }
@@ -129,18 +132,42 @@ export function* uselessPorts(model: VirtualServiceModel, read: Reader, deps: De
       });
     }),
   );
-  const ports = limited.length === 0 ? [] : (servicesOf(model, read, deps) ?? []).flatMap((service) => service.ports);
+  if (limited.length === 0) return;
+  const protocols = protocolsByPort(servicesOf(model, read, deps) ?? []);
+  const useful = kinds.filter((kind) => [...protocols.values()].some((same) => same.some(takes[kind])));
+  const meant = oneOf(protocols, 'one that they have');
   for (const { kind, port, field } of limited) {
     // Of none at all, something else is said.
-    if (!ports.some(({ protocol }) => takes[kind](protocol))) continue;
-    const same = ports.filter(({ number }) => number === port);
-    if (same.some(({ protocol }) => takes[kind](protocol))) continue;
+    if (!useful.includes(kind)) continue;
+    const same = protocols.get(port) ?? [];
+    if (same.some(takes[kind])) continue;
+    const [protocol] = same;
     const why =
-      same.length === 0
-        ? `its hosts have no port ${port}; name one of ${[...new Set(ports.map(({ number }) => number))].join(', ')}`
-        : `port ${port} has protocol ${same[0]!.protocol}, which ${kind} routes are not for; write another kind of route, or declare the protocol`;
+      protocol === undefined
+        ? `its hosts have no port ${port}; name ${meant}`
+        : `port ${port} has protocol ${protocol}, which ${kind} routes are not for; write another kind of route, or declare the protocol`;
     yield problem(model, field, `never matches: ${why}.`);
   }
+}
+
+/** More ports are not listed in a message. */
+const MOST_NAMED = 20;
+
+/** For people: which ports may be meant. @param otherwise if there are too many. */
+export function oneOf(numbers: Pick<ReadonlySet<number>, 'keys' | 'size'>, otherwise: string): string {
+  return numbers.size > MOST_NAMED ? otherwise : `one of ${[...numbers.keys()].join(', ')}`;
+}
+
+/** Each protocol of a port once: there may be as many hosts as matches. */
+function protocolsByPort(services: readonly MeshService[]): ReadonlyMap<number, readonly Protocol[]> {
+  const found = new Map<number, Protocol[]>();
+  for (const { ports } of services)
+    for (const { number, protocol } of ports) {
+      const known = found.get(number);
+      if (known === undefined) found.set(number, [protocol]);
+      else if (!known.includes(protocol)) known.push(protocol);
+    }
+  return found;
 }
 
 /** Hosts that are addresses of services: sidecars find routes by the host of a service. */
