@@ -168,12 +168,12 @@ export class SecuredMesh {
     await this.#committed(objects.map((each) => [each, undefined]));
   }
 
-  /** Deletes what was applied. No proxy has rejected anything. */
+  /** Deletes what was applied, the newest first. No proxy has rejected anything. */
   async reset(): Promise<void> {
     // A mesh config that is deleted stays in force.
     const defaults = meshConfig('');
     if ([...this.#applied].some((each) => isSame(each, defaults))) await this.apply(defaults);
-    await this.delete(...this.#applied);
+    for (const each of [...this.#applied].reverse()) await this.delete(each);
     const log = this.program.log.splice(0);
     expect(log.filter(({ msg }) => msg === 'Proxy rejected resources')).toEqual([]);
   }

@@ -160,6 +160,17 @@ withPeers(['envoy'], 'what is asked for of requests, on a real Envoy', () => {
     const echo = await startEcho(onEnd, mesh.clients.foreign);
     // The request says on which port its host is, so the listener has the same, on another address.
     const bind = '127.0.0.2';
+    // Without the Sidecar, the proxy would listen where the servers do.
+    await mesh.apply(
+      sidecar('caller', {
+        workloadSelector: { labels: { app: 'caller' } },
+        egress: [
+          { port: { number: dynamic.port, protocol: 'HTTP', name: 'http' }, bind, hosts: ['./*'] },
+          { port: { number: echo, protocol: 'TLS', name: 'tls' }, bind, hosts: ['./*'] },
+        ],
+        outboundTrafficPolicy: { mode: 'REGISTRY_ONLY' },
+      }),
+    );
     await mesh.apply(
       serviceEntry('dynamic', {
         hosts: ['*.localhost'],
@@ -169,14 +180,6 @@ withPeers(['envoy'], 'what is asked for of requests, on a real Envoy', () => {
           { number: dynamic.port, name: 'http', protocol: 'HTTP' },
           { number: echo, name: 'tls', protocol: 'TLS' },
         ],
-      }),
-      sidecar('caller', {
-        workloadSelector: { labels: { app: 'caller' } },
-        egress: [
-          { port: { number: dynamic.port, protocol: 'HTTP', name: 'http' }, bind, hosts: ['./*'] },
-          { port: { number: echo, protocol: 'TLS', name: 'tls' }, bind, hosts: ['./*'] },
-        ],
-        outboundTrafficPolicy: { mode: 'REGISTRY_ONLY' },
       }),
     );
     const askFor = (host: string) => send(dynamic.port, { host, address: bind });

@@ -54,6 +54,17 @@ test('names that a set in use has cost no strings, in whatever order they come',
   }
 });
 
+test('names that make no difference are not kept', () => {
+  const sets = new NameSets(hasher);
+  const abc = sets.of(requested('a', 'b', 'c'));
+  expect(sorted(sets.without(abc, ['c', 'x', 'y']))).toEqual(['a', 'b']);
+  expect(abc.next).toBeUndefined();
+  expect(sorted(sets.with(abc, ['a', 'b', 'd']))).toEqual(['a', 'b', 'c', 'd']);
+  expect(abc.next).toBeUndefined();
+  sets.without(abc, ['c']);
+  expect(abc.next?.names).toEqual(['c']);
+});
+
 test('a set of as many names as one that is known in several orders is another one', () => {
   const sets = new NameSets(hasher);
   const ab = sets.of(requested('a', 'b'));

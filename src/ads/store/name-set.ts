@@ -176,7 +176,9 @@ export class NameSets {
     const isKnown = next?.present === present && next.to.holders > 0 && isEqual(next.names, names);
     if (isKnown) return hold(next.to);
     const to = this.#change(set, names, present, address);
-    if (set !== this.empty && to !== this.empty && to !== set) {
+    // Names that made no difference are counted for nobody, so they are not kept.
+    const allCount = Math.abs(to.size - set.size) === names.length;
+    if (allCount && set !== this.empty && to !== this.empty && to !== set) {
       set.next = { names: [...names], present, to };
       to.former = set;
     }
