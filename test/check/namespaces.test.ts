@@ -70,9 +70,9 @@ describe('namespaces that do not exist', () => {
     const from = 'spec.rules[0].from[0].source';
     expect(named(policy('{from: [{source: {namespaces: [shop, "a*", shops]}}]}'))).toEqual([`${from}.namespaces[2]`]);
     expect(named(policy('{from: [{source: {notNamespaces: [shops]}}]}'))).toEqual([`${from}.notNamespaces[0]`]);
-    expect(
-      named(policy('{from: [{source: {principals: [cluster.local/ns/shops/sa/x, "*/ns/shop/sa/y"]}}]}')),
-    ).toEqual([`${from}.principals[0]`]);
+    expect(named(policy('{from: [{source: {principals: [cluster.local/ns/shops/sa/x, "*/ns/shop/sa/y"]}}]}'))).toEqual([
+      `${from}.principals[0]`,
+    ]);
     expect(named(policy('{from: [{source: {serviceAccounts: [shops/x, y]}}]}'))).toEqual([
       `${from}.serviceAccounts[0]`,
     ]);
