@@ -47,7 +47,7 @@ export function declareRuleRemarks(
     if (object === undefined) return;
     const levels = levelsOf(rule, object);
     const view = { client: rule.namespace, traits: anyTraits };
-    const service = isWildcard(rule.host) ? undefined : concreteService(read, deps, view, rule.host);
+    const service = concreteService(read, deps, view, rule.host);
     const others = read.group(rivals, `${rule.namespace}/${rule.host}`).map(({ value }) => value);
     const problems = boundProblems(findings());
     if (problems.length > 0) emit(key, { problems });
@@ -57,8 +57,11 @@ export function declareRuleRemarks(
       if (ref === undefined) return;
       if (!detects(others, ref)) yield* idleLocalities(ref, rule, levels);
       if (service === undefined || service.host !== rule.host) return;
-      yield* unknownPorts(ref, service, levels);
-      yield* nobodyLeft(ref, service, levels);
+      // The other settings of a rule for a wildcard may be meant for a host below it.
+      if (!isWildcard(rule.host)) {
+        yield* unknownPorts(ref, service, levels);
+        yield* nobodyLeft(ref, service, levels);
+      }
       yield* doubleTls(ref, service, levels, (port) =>
         read
           .group(httpTo, rule.host)
