@@ -186,9 +186,9 @@ test.each(['http', 'grpc', 'tcp', 'web'])(
       );
     expect(lab.faults(none.stream)).toEqual([]);
     const [own, all] = ['EDS', 'ORIGINAL_DST'].map((type) => [
+      'outbound|81||x.example ORIGINAL_DST',
       `outbound|9000|v1|db ${type}`,
       `outbound|9000||db ${type}`,
-      'outbound|81||x.example ORIGINAL_DST',
     ]);
     expect(types(none.stream)).toEqual(own);
     expect(types('x.shop')).toEqual(all);
