@@ -204,3 +204,41 @@ describe('PeerAuthentications that select the same workload', () => {
     );
   });
 });
+
+describe('policies of the root namespace that select nobody', () => {
+  const of = (labels: string) => [
+    authorizationPolicy('istio-system/a', `{selector: {matchLabels: ${labels}}, action: DENY, rules: [{}]}`),
+    requestAuthentication('istio-system/r', `{selector: {matchLabels: ${labels}}}`),
+  ];
+  const told = [
+    'warning AuthorizationPolicy/istio-system/a spec.selector',
+    'warning RequestAuthentication/istio-system/r spec.selector',
+  ];
+  const workload = deployment('shop/d', '{app: x, tier: z}');
+  const complete = { complete: true };
+
+  test('are told where the files are complete', () => {
+    expect(checked([workload, ...of('{app: "y1"}')], complete)[0]).toBe(
+      `${told[0]}: has no effect: no workload in any namespace has the labels app=y1. Correct it, or delete the policy.`,
+    );
+    expect(places([workload, ...of('{app: x, tier: a}')], complete)).toEqual(told);
+    expect(places([workload, ...of('{app: other}')])).toEqual([]);
+    expect(places(of('{app: other}'), complete)).toEqual([]);
+  });
+
+  test('are not, where a workload of any namespace, an entry, or the router of a Gateway has the labels', () => {
+    expect(places([workload, pod('zoo/p', '{app: other}'), ...of('{app: other}')], complete)).toEqual([]);
+    expect(places([workload, ...of('{app: x}')], complete)).toEqual([]);
+    const machine =
+      'apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: w, namespace: zoo}\nspec: {address: 198.51.100.7, labels: {app: other}}';
+    expect(places([workload, machine, ...of('{app: other}')], complete)).toEqual([]);
+    const router = gateway(
+      'edge/g',
+      '{selector: {app: other, gw: a}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}',
+    );
+    expect(places([workload, router, ...of('{app: other}')], complete)).not.toContain(told[0]);
+    expect(
+      places([workload, ...of('{app: other}').map((policy) => policy.replace('istio-system', 'nowhere'))], complete),
+    ).toEqual([]);
+  });
+});
