@@ -51,7 +51,7 @@ export interface ParsedDocument {
   readonly others: readonly OtherObject[];
 }
 
-/** An object of a kind that has no schema here. Without a namespace, it counts as in `default`. */
+/** An object that is not read. Without a namespace, it counts as in `default`. */
 export interface OtherObject {
   readonly key: string;
   /** Steps from the top of the document to the object. */
@@ -157,6 +157,8 @@ class Reading {
     const identity = identityOf(metadata, kind);
     if (kind.name === 'ConfigMap' && identity !== undefined && !isRead(identity.name, rest['data'])) {
       this.ignored++;
+      if (this.#options.keepsOthers && hasName(value))
+        this.others.push(otherObject(apiVersion, kind.kind, value, path));
       return;
     }
     const all = this.#validate({ apiVersion, kind: kind.kind, metadata, ...rest }).map(
