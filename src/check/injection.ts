@@ -162,8 +162,7 @@ function onOldProxies(
       labels && config && decisionFor(workload, namespace, labels, config, true).inject
         ? givenInstead(image, config)
         : undefined;
-    const isOld =
-      newest !== undefined && workload.createdAt !== '' && variantless(image) !== variantless(newest.image);
+    const isOld = newest !== undefined && workload.createdAt !== '' && variantless(image) !== variantless(newest.image);
     if (!isOld && given === undefined) return [];
     const reference =
       given === undefined
