@@ -37,10 +37,10 @@ export function freeDomains(subject: DomainsInput, view: ClientView, read: Reade
   const isFree = ({ name, of, kind, absolute }: DomainClaim): boolean => {
     // The absolute form stays, so that a service always has a virtual host, and its port a table.
     if (name === host) return absolute || !isKept(service, subject, view, read, deps);
-    const isRouted = of !== host && isTaken(of);
-    if (isRouted && hasForms(of)) return false;
-    // What has no service has no absolute form.
-    if (isTaken(name) && !(isRouted && absolute && name === of)) return false;
+    if (isTaken(name)) {
+      // What has no service has no absolute form.
+      if (name !== of || !absolute || hasForms(of)) return false;
+    } else if (of !== host && isTaken(of) && hasForms(of)) return false;
     if (kind === 'pods') return !isTaken(`*.${of}`);
     return kind !== 'address' || firstAt(name, subject, view, read, deps) === service?.host;
   };
