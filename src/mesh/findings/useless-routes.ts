@@ -150,9 +150,9 @@ export function* addressHosts(
   { services }: { readonly services: Services },
 ): Iterable<Problem> {
   if (!model.gateways.includes(meshGateway)) return;
-  const written = kinds.filter((kind) => model[kind].length > 0);
   for (const [i, host] of model.hosts.entries()) {
     if (!isAddress(host)) continue;
+    const written = kinds.filter((kind) => model[kind].length > 0);
     const [service] = read.group(services.byAddress, host).map(({ value }) => value);
     const ports = (service?.ports ?? []).flatMap(({ protocol, number }) =>
       written.some((kind) => takes[kind](protocol)) ? [number] : [],

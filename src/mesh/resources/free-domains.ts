@@ -37,10 +37,9 @@ export function freeDomains(subject: DomainsInput, view: ClientView, read: Reade
   const isFree = ({ name, of, kind, absolute }: DomainClaim): boolean => {
     // The absolute form stays, so that a service always has a virtual host, and its port a table.
     if (name === host) return absolute || !isKept(service, subject, view, read, deps);
-    if (isTaken(name)) {
-      // What has no service has no absolute form.
-      if (name !== of || !absolute || hasForms(of)) return false;
-    } else if (of !== host && isTaken(of) && hasForms(of)) return false;
+    // Routes for an alias without the port have no absolute form.
+    const isLost = isTaken(name) && !(absolute && name === of && !hasForms(of));
+    if (isLost || (of !== host && isTaken(of) && hasForms(of))) return false;
     if (kind === 'pods') return !isTaken(`*.${of}`);
     return kind !== 'address' || firstAt(name, subject, view, read, deps) === service?.host;
   };
