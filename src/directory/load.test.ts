@@ -36,7 +36,7 @@ test('files and directories are read once, in the order of paths and names', asy
   });
 });
 
-describe('what a kustomization applies as a patch', () => {
+describe('what a kustomization reads, and not as an object', () => {
   const part = 'apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a, namespace: shop}\n';
   const loaded = (files: Readonly<Record<string, string>>) =>
     loadTexts(
@@ -46,13 +46,17 @@ describe('what a kustomization applies as a patch', () => {
   const said = (files: Readonly<Record<string, string>>) =>
     loaded(files).reports.map((report) => `${report.severity} ${printReport(report)}`);
   const ignored = (file: string) =>
-    `warning ${file}:1: is a patch for another object, not an object, and is ignored; check the result`;
+    `warning ${file}:1: is a part of a kustomization, not an object, and is ignored; check what kustomize builds`;
 
   test.each([
     ['patches: [{path: part.yaml}]', 'kustomization.yaml'],
     ['patches: [{patch: "- op: remove"}, {target: {kind: VirtualService}, path: ./part.yaml}]', 'kustomization.yml'],
     ['patchesStrategicMerge: [part.yaml, "kind: VirtualService"]', 'Kustomization'],
     ['patchesJson6902: [{path: ../base/../over/part.yaml}]', 'kustomization.yaml'],
+    ['replacements: [{path: part.yaml}, {source: {kind: Service}}]', 'kustomization.yaml'],
+    ['configurations: [part.yaml]', 'kustomization.yaml'],
+    ['configMapGenerator: [{name: a, literals: [a=b]}, {name: b, files: [a.txt, b=part.yaml]}]', 'kustomization.yaml'],
+    ['secretGenerator: [{name: a, files: [part.yaml]}]', 'kustomization.yaml'],
   ])('%s', (listed, name) => {
     const kustomization = `apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n${listed}\n`;
     for (const root of ['', './', '/tmp/', '../'])
@@ -87,12 +91,27 @@ describe('what a kustomization applies as a patch', () => {
     expect(reports.filter(({ severity }) => severity === 'error')).toEqual([]);
   });
 
+  test('is an object where one takes it for a resource', () => {
+    const files = { 'b/kustomization.yaml': 'resources: [part.yaml]\n', 'b/part.yaml': part };
+    const generates = 'kind: Kustomization\nconfigMapGenerator: [{name: a, files: [../b/part.yaml]}]\n';
+    expect(said({ 'a/kustomization.yaml': generates, ...files })).toContain(
+      'error b/part.yaml:1: VirtualService/shop/a: spec: is missing',
+    );
+  });
+
   test('is told where it is not YAML; odd kustomizations name nothing', () => {
     expect(said({ 'kustomization.yaml': 'patches: [{path: p.yaml}]\n', 'p.yaml': 'spec: [\n' })).toEqual([
       expect.stringMatching(/^warning kustomization.yaml:1: /),
       expect.stringMatching(/^error p.yaml:1: is not valid YAML/),
     ]);
-    for (const odd of ['patches: p.yaml', 'patches: [7, null, [], {path: 7}, {path: ""}]', '[]', 'patches: ['])
+    for (const odd of [
+      'patches: p.yaml',
+      'patches: [7, null, [], {path: 7}, {path: ""}]',
+      'resources: [p.yaml]',
+      'secretGenerator: [7, {files: 7}, {files: [7]}]',
+      '[]',
+      'patches: [',
+    ])
       expect(said({ 'kustomization.yaml': odd, 'p.yaml': part })).toContain(
         'error p.yaml:1: VirtualService/shop/a: spec: is missing',
       );

@@ -12,7 +12,7 @@ import {
 } from './contents.ts';
 import { parsePath } from './field-path.ts';
 import { type Listing, listFiles, readText, refuseUnreadable } from './files.ts';
-import { isKustomization, patchFilesOf } from './kustomizations.ts';
+import { isKustomization, kustomizationParts } from './kustomizations.ts';
 import { Lines } from './lines.ts';
 import { keyOf } from './objects.ts';
 import type { FileReport } from './report.ts';
@@ -59,11 +59,11 @@ type FileText = { readonly path: string } & NonNullable<ReturnType<typeof readTe
 export function loadTexts(files: Iterable<FileText>, validate: Validate): LoadedDirectory {
   const lines = new Lines({ kept: KEPT_PARSED });
   const read = [...files];
-  const patches = patchesOf(read);
+  const parts = kustomizationParts(read.filter((file) => 'text' in file).filter(({ path }) => isKustomization(path)));
   const contents = read.map((file): FileContent => {
     if (!('text' in file)) return unreadableContent(undefined, file.path, file.reason);
-    const isPatch = patches.size > 0 && patches.has(resolve(file.path));
-    return nextContent(undefined, file.path, file.text, { validate, lines, keepsOthers: true, isPatch });
+    const isPart = parts.size > 0 && parts.has(resolve(file.path));
+    return nextContent(undefined, file.path, file.text, { validate, lines, keepsOthers: true, isPart });
   });
   const { objects, reports } = mergeContents(contents, lines);
   const byKind = new Map<SourceKindName, KubernetesObject[]>(sourceKinds.map(({ name }) => [name, []]));
@@ -81,13 +81,6 @@ export function loadTexts(files: Iterable<FileText>, validate: Validate): Loaded
     ignored: contents.reduce((sum, { ignored }) => sum + ignored, 0),
     locate: locateIn(() => places, lines),
   };
-}
-
-/** Absolute paths of the files that are parts of objects, for the kustomizations among them. */
-function patchesOf(files: readonly FileText[]): ReadonlySet<string> {
-  return new Set(
-    files.flatMap((file) => ('text' in file && isKustomization(file.path) ? patchFilesOf(file.path, file.text) : [])),
-  );
 }
 
 type Place = Pick<PlacedObject, 'document' | 'path'>;

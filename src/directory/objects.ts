@@ -62,8 +62,8 @@ export interface OtherObject {
 export interface ReadingOptions {
   /** Objects of kinds that Fairlead does not know stay in the documents. */
   readonly keepsOthers?: boolean;
-  /** The documents are parts of objects that are elsewhere. */
-  readonly isPatch?: boolean;
+  /** A kustomization reads the documents, as something else than objects. */
+  readonly isPart?: boolean;
 }
 
 export function parseObjects(text: string, validate: Validate, options?: ReadingOptions): ParsedDocument {
@@ -108,7 +108,12 @@ class Reading {
 
   read(value: unknown, path: FieldPath, listOf?: { apiVersion: string; kind: string }): void {
     if (value === null && path.length === 0) return;
-    if (path.length === 0 && (this.#options.isPatch || isJsonPatch(value) || isMergePatch(value))) {
+    if (path.length === 0 && this.#options.isPart) {
+      const message = 'is a part of a kustomization, not an object, and is ignored; check what kustomize builds';
+      this.findings.push({ severity: 'warning', path, message });
+      return;
+    }
+    if (path.length === 0 && (isJsonPatch(value) || isMergePatch(value))) {
       const message = 'is a patch for another object, not an object, and is ignored; check the result';
       this.findings.push({ severity: 'warning', path, message });
       return;
