@@ -72,6 +72,28 @@ describe('distribute', () => {
     expect(places([far('[{address: 198.51.100.7}]'), to('{"*": 100}')])).toEqual([]);
   });
 
+  test('of workload entries, and of Pods whose Nodes are known', () => {
+    const machines = serviceEntry(
+      'shop/f',
+      '{hosts: [f.example], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}], workloadSelector: {labels: {app: f}}}',
+    );
+    const machine = (locality: string) =>
+      `apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: m, namespace: shop}\nspec: {address: 198.51.100.7, ${locality}labels: {app: f}}`;
+    expect(places([machines, machine('locality: r2/z1, '), to('{"r3/*": 100}')])).toEqual(nobody);
+    expect(places([machines, machine(''), to('{"r3/*": 100}')])).toEqual(nobody);
+    expect(places([machines, machine('locality: r2/z1, '), to('{"r2/*": 100}')])).toEqual([]);
+    expect(places([machines, to('{"r3/*": 100}')])).toEqual([]);
+    const node =
+      'apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {topology.kubernetes.io/region: r2, topology.kubernetes.io/zone: z1}}';
+    const on = (name: string) =>
+      pod(`shop/${name}`, '{app: orders}').replace('{containers', `{nodeName: ${name}, containers`);
+    const away = rule(`trafficPolicy: {${locality('{distribute: [{from: "r1/*", to: {"r3/*": 100}}]}')}}`);
+    expect(places([orders, node, on('n1'), away])).toEqual(nobody);
+    expect(places([orders, node, on('n1'), on('n2'), away])).toEqual([]);
+    expect(places([orders, on('n1'), away])).toEqual([]);
+    expect(places([orders, node, on('n1'), away.replace('r3/*', 'r2/*')])).toEqual([]);
+  });
+
   test('in the settings of a port or a subset, or in a later element', () => {
     const somewhere = far('[{address: 198.51.100.7, locality: r2/z1, labels: {version: v1}}]');
     const of = (policy: string) => places([somewhere, destinationRule('shop/d', `{host: f.example, ${policy}}`)]);
