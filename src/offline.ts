@@ -136,7 +136,7 @@ export function checkLoaded(
   const objects = usable + templates + unusable(files).size;
   const remarks = [
     ...leftOut.flatMap((object) => remarkOnNamespace(object, request.mesh)),
-    ...remarksOnAmbient(files, clusterId),
+    ...remarksOnAmbient(files, workloads, clusterId),
     ...remarksOnFiles(files, workloads, { source: clusterId, rootNamespace, complete: request.complete }),
   ];
   const findings = findingsOf(files, mesh, request.complete, remarks);

@@ -4,6 +4,7 @@ import { remarksOnAnnotations } from './annotations.ts';
 import type { FileContext } from './context.ts';
 import { remarksOnGatewaySelectors } from './gateway-selectors.ts';
 import { remarksOnInjection } from './injection.ts';
+import { remarksOnRootPolicies } from './root-policies.ts';
 import { remarksOnServicePorts } from './service-ports.ts';
 import { remarksOnSharedServers } from './shared-servers.ts';
 import { remarksOnNamespaces } from './unknown-namespaces.ts';
@@ -18,6 +19,7 @@ export function remarksOnFiles(
   return [
     ...remarksOnGatewaySelectors(files, workloads, context),
     ...remarksOnNamespaces(files, context),
+    ...remarksOnRootPolicies(files, workloads, context),
     ...remarksOnSharedServers(files, context),
     ...remarksOnServicePorts(files, workloads, context),
     ...remarksOnInjection(files, workloads, context),

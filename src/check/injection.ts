@@ -3,10 +3,12 @@ import type { Problem } from '../api/problem.ts';
 import { quote } from '../api/quote.ts';
 import type { LoadedDirectory } from '../directory/load.ts';
 import { type Decision, type DecisionRules, decide } from '../injection/decision.ts';
+import type { InjectionConfig } from '../injection/configuration.ts';
 import { listIn, objectIn, textIn } from '../injection/pod.ts';
 import { PROXY_ID } from '../interception/options.ts';
 import { type Labels, printSelector } from '../model/labels.ts';
 import type { FileContext } from './context.ts';
+import { injectionConfigOf } from './injection-config.ts';
 import type { WorkloadObject } from './workloads.ts';
 
 const NAMESPACE = 'istio-injection';
@@ -14,12 +16,29 @@ const REVISION = 'istio.io/rev';
 const INJECT = 'sidecar.istio.io/inject';
 const PROXY = 'istio-proxy';
 
+interface InjectionContext extends Pick<FileContext, 'source' | 'rootNamespace'> {
+  readonly config: InjectionConfig | undefined;
+}
+
+/** Of a control plane whose settings are not in the files. */
+const unconfigured: DecisionRules = {
+  revision: '',
+  tags: [],
+  policy: 'enabled',
+  enableNamespacesByDefault: false,
+  neverInject: [],
+  alwaysInject: [],
+};
+
 /** What a label or a Pod's container is likely to get wrong about sidecars, before the webhook is asked. */
 export function remarksOnInjection(
-  { objects }: Pick<LoadedDirectory, 'objects'>,
+  files: Pick<LoadedDirectory, 'objects' | 'others'>,
   workloads: readonly WorkloadObject[],
-  context: FileContext,
+  { source, rootNamespace, complete }: FileContext,
 ): readonly Problem[] {
+  const { objects } = files;
+  const config = injectionConfigOf(files);
+  const context = { source, rootNamespace, config };
   const namespaces = new Map((objects.get('Namespace') ?? []).map((object) => [object.metadata.name, object]));
   const byNamespace = Map.groupBy(workloads, ({ namespace }) => namespace);
   return [
@@ -28,8 +47,8 @@ export function remarksOnInjection(
     ),
     ...[...byNamespace].flatMap(([name, own]) => {
       const namespace = namespaces.get(name)?.metadata.labels;
-      const known = namespaces.has(name) || context.complete ? (namespace ?? {}) : undefined;
-      return [...onWorkloads(name, own, known), ...onOldProxies(own)];
+      const known = namespaces.has(name) || complete ? (namespace ?? {}) : undefined;
+      return [...onWorkloads(name, own, known, config), ...onOldProxies(own, name, known, config)];
     }),
   ];
 }
@@ -37,7 +56,7 @@ export function remarksOnInjection(
 function onNamespace(
   namespace: KubernetesObject,
   workloads: readonly WorkloadObject[],
-  { source, rootNamespace }: FileContext,
+  { source, rootNamespace, config }: InjectionContext,
 ): Problem[] {
   const { name, labels = {} } = namespace.metadata;
   const remark = (field: string, message: string): Problem => ({
@@ -64,7 +83,7 @@ function onNamespace(
   if (injection !== undefined || revision !== undefined || name === rootNamespace) return [];
   // For a mode without sidecars, something else is said.
   if ((labels['istio.io/dataplane-mode'] ?? 'none') !== 'none') return [];
-  const waiting = workloads.find((workload) => !hasProxy(workload) && isUnselected(workload, name, {}));
+  const waiting = workloads.find((workload) => !hasProxy(workload) && isUnselected(workload, name, {}, config));
   if (waiting === undefined) return [];
   return [
     remark(
@@ -75,7 +94,12 @@ function onNamespace(
 }
 
 /** @param labels of the namespace, if it is in the files. */
-function onWorkloads(namespace: string, workloads: readonly WorkloadObject[], labels: Labels | undefined): Problem[] {
+function onWorkloads(
+  namespace: string,
+  workloads: readonly WorkloadObject[],
+  labels: Labels | undefined,
+  config: InjectionConfig | undefined,
+): Problem[] {
   const seen = new Set<string>();
   return workloads.flatMap((workload): Problem[] => {
     const { ref: object, at, spec, isRunning, isOwned } = workload;
@@ -83,7 +107,7 @@ function onWorkloads(namespace: string, workloads: readonly WorkloadObject[], la
     // Of replicas, one is enough.
     if (seen.has(key)) return [];
     seen.add(key);
-    const decision = labels && decisionFor(workload, namespace, labels);
+    const decision = labels && decisionFor(workload, namespace, labels, config);
     const remarks: Problem[] = [];
     const add = (field: string, reason: Problem['reason'], message: string): void => {
       remarks.push({ object, field: `${at}${field}`, reason, message });
@@ -112,26 +136,52 @@ function onWorkloads(namespace: string, workloads: readonly WorkloadObject[], la
   });
 }
 
-/** Pods whose proxy is from another image than that of the newest Pod. */
-function onOldProxies(workloads: readonly WorkloadObject[]): Problem[] {
+/**
+ * Pods whose proxy is from another image than that of the newest Pod, or than injection gives Pods now.
+ *
+ * @param labels of the namespace, if it is in the files.
+ */
+function onOldProxies(
+  workloads: readonly WorkloadObject[],
+  namespace: string,
+  labels: Labels | undefined,
+  config: InjectionConfig | undefined,
+): Problem[] {
   const pods = workloads.flatMap((workload) => {
     const image = proxyOf(workload)?.image;
     const chosen = workload.annotations['sidecar.istio.io/proxyImage'] !== undefined;
-    return workload.isRunning && workload.createdAt !== '' && image !== undefined && image !== 'auto' && !chosen
-      ? [{ workload, image }]
-      : [];
+    return workload.isRunning && image !== undefined && image !== 'auto' && !chosen ? [{ workload, image }] : [];
   });
-  const newest = pods.reduce<(typeof pods)[number] | undefined>(
+  const aged = pods.filter(({ workload }) => workload.createdAt !== '');
+  const newest = aged.reduce<(typeof pods)[number] | undefined>(
     (best, pod) => (best === undefined || pod.workload.createdAt > best.workload.createdAt ? pod : best),
     undefined,
   );
   return pods.flatMap(({ workload, image }): Problem[] => {
-    if (newest === undefined || variantless(image) === variantless(newest.image)) return [];
-    const message = `is ${quote(image)}, and ${printName(newest.workload)}, which is newer, has ${quote(newest.image)}. Create the Pod again (kubectl rollout restart) for the proxy that new Pods get.`;
+    const given =
+      labels && config && decisionFor(workload, namespace, labels, config, true).inject
+        ? givenInstead(image, config)
+        : undefined;
+    const isOld = newest !== undefined && workload.createdAt !== '' && variantless(image) !== variantless(newest.image);
+    if (!isOld && given === undefined) return [];
+    const reference =
+      given === undefined
+        ? `${printName(newest!.workload)}, which is newer, has ${quote(newest!.image)}`
+        : `injection gives Pods ${quote(given)}`;
+    const message = `is ${quote(image)}, and ${reference}. Create the Pod again (kubectl rollout restart) for the proxy that new Pods get.`;
     const field = `${proxyOf(workload)!.field}.image`;
     return [{ object: workload.ref, field, reason: 'Ineffective', message }];
   });
 }
+
+/** The image that a Pod gets now in place of one from the same repository. */
+function givenInstead(image: string, { proxy }: InjectionConfig): string | undefined {
+  const known = [proxy.image, ...Object.values(proxy.imageTypes)];
+  if (known.some((each) => variantless(each) === variantless(image))) return undefined;
+  return repositoryOf(proxy.image) === repositoryOf(image) ? proxy.image : undefined;
+}
+
+const repositoryOf = (image: string): string => image.replace(/@.*$|:[^/]*$/, '');
 
 /** `-debug` and `-distroless` are chosen by each Pod. */
 const variantless = (image: string): string => image.replace(/-(debug|distroless)$/, '');
@@ -146,27 +196,36 @@ function printName({ ref }: WorkloadObject): string {
   return `${ref.kind} ${ref.name}`;
 }
 
-/** What injection decides if whatever control plane is asked has this revision. */
-function decisionFor({ labels, annotations, spec }: WorkloadObject, name: string, namespace: Labels): Decision {
+/**
+ * What injection decides if whatever control plane is asked has this revision.
+ *
+ * @param byOwn only if it is the control plane with this config.
+ */
+function decisionFor(
+  { labels, annotations, spec }: WorkloadObject,
+  name: string,
+  namespace: Labels,
+  config: InjectionConfig | undefined,
+  byOwn = false,
+): Decision {
   const revisions = [namespace[REVISION], labels[REVISION], 'default'].filter((each) => each !== undefined);
-  const rules: DecisionRules = {
-    revision: '',
-    tags: revisions,
-    policy: 'enabled',
-    enableNamespacesByDefault: false,
-    neverInject: [],
-    alwaysInject: [],
-  };
+  const { rules: own = unconfigured } = config ?? {};
+  const rules = byOwn ? own : { ...own, revision: '', tags: revisions };
   const os = textIn(objectIn(spec, 'os'), 'name');
   const candidate = { labels, annotations, hostNetwork: spec['hostNetwork'] === true, os };
   return decide(candidate, { name, labels: namespace }, rules);
 }
 
-function isUnselected(workload: WorkloadObject, name: string, namespace: Labels): boolean {
+function isUnselected(
+  workload: WorkloadObject,
+  name: string,
+  namespace: Labels,
+  config: InjectionConfig | undefined,
+): boolean {
   const { hostNetwork } = workload.spec;
   const isJob = workload.ref.kind === 'Job' || workload.ref.kind === 'CronJob';
   if (hostNetwork === true || isJob || optsOut(workload)) return false;
-  const decision = decisionFor(workload, name, namespace);
+  const decision = decisionFor(workload, name, namespace, config);
   return !decision.inject && decision.unselected === true;
 }
 

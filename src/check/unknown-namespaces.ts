@@ -2,6 +2,7 @@ import type { SourceKindName } from '../api/kinds.ts';
 import { type KubernetesObject, refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import { quote } from '../api/quote.ts';
+import { editDistance } from '../api/schema-edit-distance.ts';
 import type { LoadedDirectory } from '../directory/load.ts';
 import type { FileContext } from './context.ts';
 import { textsAt } from './texts.ts';
@@ -51,36 +52,56 @@ const ALWAYS = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
 const mostRemarks = 20;
 
 /**
- * Namespaces that objects name and that do not exist, if the files tell which ones exist: they contain Namespaces, or
- * are complete. A namespace with an object exists, too.
+ * Namespaces that objects name and that do not exist. Others may be declared outside the files: unless these are
+ * complete, only a name that looks like one of theirs is a mistake. A namespace with an object exists, too.
  */
 export function remarksOnNamespaces(
   { objects }: Pick<LoadedDirectory, 'objects'>,
   { source, rootNamespace, complete }: FileContext,
 ): readonly Problem[] {
-  const declared = objects.get('Namespace') ?? [];
-  if (declared.length === 0 && !complete) return [];
-  const known = new Set([...ALWAYS, rootNamespace, ...declared.map(({ metadata }) => metadata.name)]);
+  const known = new Set([...ALWAYS, rootNamespace]);
+  for (const { metadata } of objects.get('Namespace') ?? []) known.add(metadata.name);
   for (const all of objects.values()) for (const { metadata } of all) known.add(metadata.namespace ?? '');
+  const said = new Map<string, string | undefined>();
+  const adviceOn = (namespace: string): string | undefined => {
+    if (known.has(namespace)) return undefined;
+    if (said.has(namespace)) return said.get(namespace);
+    const meant = [...known].find((each) => isMisspelled(namespace, each));
+    const advice = complete ? 'Correct the name, or create the namespace.' : undefined;
+    said.set(namespace, meant === undefined ? advice : `Did you mean ${quote(meant)}?`);
+    return said.get(namespace);
+  };
   return [...Map.groupBy(places, ({ kind }) => kind)].flatMap(([kind, own]) =>
-    (objects.get(kind) ?? []).flatMap((object) => remarksOn(object, own, known, source).slice(0, mostRemarks)),
+    (objects.get(kind) ?? []).flatMap((object) => remarksOn(object, own, adviceOn, source).slice(0, mostRemarks)),
   );
 }
 
 function remarksOn(
   object: KubernetesObject,
   own: readonly Place[],
-  known: ReadonlySet<string>,
+  adviceOn: (namespace: string) => string | undefined,
   cluster: string,
 ): readonly Problem[] {
   return own.flatMap(({ at, read, consequence }) =>
     textsAt(object, at).flatMap(({ text, field }): Problem[] => {
       const namespace = read(text);
-      if (namespace === undefined || !isName(namespace) || known.has(namespace)) return [];
-      const message = `names namespace ${quote(namespace)}, which is neither declared here nor the namespace of an object, so that ${consequence}. Correct the name, or create the namespace.`;
+      const advice = namespace !== undefined && isName(namespace) ? adviceOn(namespace) : undefined;
+      if (namespace === undefined || advice === undefined) return [];
+      const message = `names namespace ${quote(namespace)}, which is neither declared here nor the namespace of an object, so that ${consequence}. ${advice}`;
       return [{ object: refOf(cluster, object), field, reason: 'Ineffective', message }];
     }),
   );
+}
+
+/**
+ * One letter is wrong, in a word of at least four. What differs in a digit or in a short word may be a sibling: `web-1`
+ * and `web-2`, `team-a` and `team-b`, `prod-uk` and `prod-us`.
+ */
+function isMisspelled(name: string, known: string): boolean {
+  if (Math.abs(name.length - known.length) > 1 || editDistance(name, known) !== 1) return false;
+  const [words, others] = [name.split('-'), known.split('-')];
+  const [[word = '', other = ''] = []] = words.map((each, i) => [each, others[i]]).filter(([a, b]) => a !== b);
+  return words.length !== others.length || (/^[a-z]{4,}$/.test(word) && /^[a-z]{4,}$/.test(other));
 }
 
 /** Neither `*`, `.` or `~`, nor a value with a wildcard. */

@@ -1,7 +1,7 @@
 import type { Validate } from '../api/validate.ts';
 import { type FieldPath, printPath } from '../api/schema-path.ts';
 import type { Lines } from './lines.ts';
-import { type DocumentObject, parseObjects, type ParsedDocument } from './objects.ts';
+import { type DocumentObject, parseObjects, type ParsedDocument, type ReadingOptions } from './objects.ts';
 import type { FileReport } from './report.ts';
 import { splitDocuments } from './split.ts';
 
@@ -17,11 +17,9 @@ export interface PlacedDocument extends ParsedDocument {
 }
 
 /** What is needed to read a file. */
-export interface Reading {
+export interface Reading extends ReadingOptions {
   readonly validate: Validate;
   readonly lines: Lines;
-  /** Objects of kinds that Fairlead does not know stay in the documents. */
-  readonly keepsOthers?: true;
 }
 
 /** What one file contributes. */
@@ -47,7 +45,7 @@ export function nextContent(
   previous: FileContent | undefined,
   file: string,
   text: string,
-  { validate, lines, keepsOthers }: Reading,
+  { validate, lines, ...options }: Reading,
 ): FileContent {
   const before = new Map(previous?.objects.map((object) => [object.key, object]));
   if (text.trim() === '' && before.size > 0) {
@@ -56,7 +54,7 @@ export function nextContent(
   }
   const known = new Map(previous?.documents.map((document) => [document.text, document]));
   const documents = splitDocuments(text).map((part): PlacedDocument => {
-    const parsed = known.get(part.text) ?? parseObjects(part.text, validate, keepsOthers);
+    const parsed = known.get(part.text) ?? parseObjects(part.text, validate, options);
     return { ...parsed, file, line: part.line };
   });
   const objects: PlacedObject[] = [];

@@ -29,7 +29,8 @@ export interface Listing {
   readonly unreadable: ReadonlyMap<string, string>;
 }
 
-const extension = /\.(ya?ml|json)$/i;
+/** The last is a name that Kustomize knows. */
+const readable = /(\.(ya?ml|json)|\/Kustomization)$/i;
 
 /**
  * Lists the files at the paths, recursively. Hidden names are skipped: editors keep copies there, and a mounted
@@ -64,7 +65,7 @@ class Lister implements Listing {
     }
     if (stats.isDirectory()) return this.#addDirectory(path, stats);
     if (!stats.isFile() && how === 'given') this.unreadable.set(path, 'is neither a file nor a directory');
-    if (!stats.isFile() || (how !== 'given' && !extension.test(path)) || this.#seen.has(path)) return;
+    if (!stats.isFile() || (how !== 'given' && !readable.test(path)) || this.#seen.has(path)) return;
     this.#seen.add(path);
     if (how !== 'listed') await this.#watchTarget(path);
     this.files.push({

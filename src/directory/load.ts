@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import type { Validate } from '../api/validate.ts';
 import { type SourceKindName, sourceKinds } from '../api/kinds.ts';
 import type { KubernetesObject, ObjectRef } from '../api/object.ts';
@@ -11,6 +12,7 @@ import {
 } from './contents.ts';
 import { parsePath } from './field-path.ts';
 import { type Listing, listFiles, readText, refuseUnreadable } from './files.ts';
+import { isKustomization, kustomizationParts } from './kustomizations.ts';
 import { Lines } from './lines.ts';
 import { keyOf } from './objects.ts';
 import type { FileReport } from './report.ts';
@@ -56,11 +58,13 @@ type FileText = { readonly path: string } & NonNullable<ReturnType<typeof readTe
 /** The same of texts in place of files. */
 export function loadTexts(files: Iterable<FileText>, validate: Validate): LoadedDirectory {
   const lines = new Lines({ kept: KEPT_PARSED });
-  const contents: FileContent[] = [];
-  for (const file of files)
-    if ('text' in file)
-      contents.push(nextContent(undefined, file.path, file.text, { validate, lines, keepsOthers: true }));
-    else contents.push(unreadableContent(undefined, file.path, file.reason));
+  const read = [...files];
+  const parts = kustomizationParts(read.filter((file) => 'text' in file).filter(({ path }) => isKustomization(path)));
+  const contents = read.map((file): FileContent => {
+    if (!('text' in file)) return unreadableContent(undefined, file.path, file.reason);
+    const isPart = parts.size > 0 && parts.has(resolve(file.path));
+    return nextContent(undefined, file.path, file.text, { validate, lines, keepsOthers: true, isPart });
+  });
   const { objects, reports } = mergeContents(contents, lines);
   const byKind = new Map<SourceKindName, KubernetesObject[]>(sourceKinds.map(({ name }) => [name, []]));
   for (const placed of objects.values()) byKind.get(placed.kind.name)!.push(withIdentity(placed, 0, 1));

@@ -51,7 +51,7 @@ export interface ParsedDocument {
   readonly others: readonly OtherObject[];
 }
 
-/** An object of a kind that has no schema here. Without a namespace, it counts as in `default`. */
+/** An object that is not read. Without a namespace, it counts as in `default`. */
 export interface OtherObject {
   readonly key: string;
   /** Steps from the top of the document to the object. */
@@ -59,18 +59,29 @@ export interface OtherObject {
   readonly object: KubernetesObject;
 }
 
-export function parseObjects(text: string, validate: Validate, keepsOthers = false): ParsedDocument {
+export interface ReadingOptions {
+  /** Objects of kinds that Fairlead does not know stay in the documents. */
+  readonly keepsOthers?: boolean;
+  /** A kustomization reads the documents, as something else than objects. */
+  readonly isPart?: boolean;
+}
+
+export function parseObjects(text: string, validate: Validate, options?: ReadingOptions): ParsedDocument {
   const content = readDocument(text);
   if ('broken' in content) {
     const { line, path, message } = content.broken;
     return { text, objects: [], findings: [{ severity: 'error', path, line, message }], ignored: 0, others: [] };
   }
-  return { text, ...readValue(content.value, validate, keepsOthers) };
+  return { text, ...readValue(content.value, validate, options) };
 }
 
 /** The same for a document that is already parsed. */
-export function readValue(value: unknown, validate: Validate, keepsOthers = false): Omit<ParsedDocument, 'text'> {
-  const reading = new Reading(validate, keepsOthers);
+export function readValue(
+  value: unknown,
+  validate: Validate,
+  options: ReadingOptions = {},
+): Omit<ParsedDocument, 'text'> {
+  const reading = new Reading(validate, options);
   reading.read(value, []);
   return reading;
 }
@@ -88,15 +99,20 @@ class Reading {
   readonly others: OtherObject[] = [];
   ignored = 0;
   readonly #validate: Validate;
-  readonly #keepsOthers: boolean;
+  readonly #options: ReadingOptions;
 
-  constructor(validate: Validate, keepsOthers: boolean) {
+  constructor(validate: Validate, options: ReadingOptions) {
     this.#validate = validate;
-    this.#keepsOthers = keepsOthers;
+    this.#options = options;
   }
 
   read(value: unknown, path: FieldPath, listOf?: { apiVersion: string; kind: string }): void {
     if (value === null && path.length === 0) return;
+    if (path.length === 0 && this.#options.isPart) {
+      const message = 'is a part of a kustomization, not an object, and is ignored; check what kustomize builds';
+      this.findings.push({ severity: 'warning', path, message });
+      return;
+    }
     if (path.length === 0 && (isJsonPatch(value) || isMergePatch(value))) {
       const message = 'is a patch for another object, not an object, and is ignored; check the result';
       this.findings.push({ severity: 'warning', path, message });
@@ -146,6 +162,8 @@ class Reading {
     const identity = identityOf(metadata, kind);
     if (kind.name === 'ConfigMap' && identity !== undefined && !isRead(identity.name, rest['data'])) {
       this.ignored++;
+      if (this.#options.keepsOthers && hasName(value))
+        this.others.push(otherObject(apiVersion, kind.kind, value, path));
       return;
     }
     const all = this.#validate({ apiVersion, kind: kind.kind, metadata, ...rest }).map(
@@ -183,7 +201,7 @@ class Reading {
       return this.#refuse([...path, 'metadata', 'name'], 'is missing');
     if (remark?.severity === 'error') return this.#refuse([...path, remark.field], remark.message);
     this.ignored++;
-    if (this.#keepsOthers && hasName(value)) this.others.push(otherObject(apiVersion, kind, value, path));
+    if (this.#options.keepsOthers && hasName(value)) this.others.push(otherObject(apiVersion, kind, value, path));
     if (remark === undefined) return;
     const { severity, field, message } = remark;
     this.findings.push({ severity, path: [...path, field], message, unread: `${apiVersion} ${kind}` });

@@ -1,5 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { checked, destinationRule, gateway, places, pod, secret, service, virtualService } from './checked.ts';
+import {
+  checked,
+  destinationRule,
+  gateway,
+  places,
+  pod,
+  secret,
+  service,
+  serviceEntry,
+  virtualService,
+} from './checked.ts';
 
 const routers = service(
   'edge/ingress',
@@ -95,6 +105,25 @@ describe('Secrets', () => {
     expect(checked([router, site], { complete: true })).toEqual([`error ${missing}`]);
   });
 
+  test.each([
+    ['credentialNames: [site, site2]', 'credentialNames[1]'],
+    ['credentialName: "kubernetes://site2"', 'credentialName'],
+  ])('wherever it is named: %s', (names, field) => {
+    const several = web(
+      `[{port: {number: 443, name: https, protocol: HTTPS}, hosts: [a.example], tls: {mode: SIMPLE, ${names}}}]`,
+    );
+    expect(checked([router, several, secret('edge/site', '{tls.crt: foo, tls.key: bar}')])).toContain(
+      `warning Gateway/edge/web spec.servers[0].tls.${field}: Secret edge/site2 does not exist; this server is left out.`,
+    );
+  });
+
+  test('without the CA that mode MUTUAL needs', () => {
+    const mutual = web(`[${server('site')}]`.replace('SIMPLE', 'MUTUAL'));
+    expect(checked([router, mutual, secret('edge/site', '{tls.crt: foo, tls.key: bar}')])).toContain(
+      `warning ${place}: Secret edge/site has neither ca.crt nor cacert; this server is left out.`,
+    );
+  });
+
   test('routers read it in their own namespace, not in that of the Gateway', () => {
     const elsewhere = web(`[${server('site')}]`, '{gw: ingress}', 'shop/web');
     expect(checked([router, elsewhere, secret('shop/site', '{tls.crt: foo, tls.key: bar}')])).toEqual([
@@ -122,6 +151,13 @@ describe('ports of servers that nobody reaches', () => {
     expect(places([routers, router, web(`[${http('["*"]', 443 + 1)}]`)])).toEqual(told);
     const named = service('edge/named', '{selector: {gw: ingress}, ports: [{name: http, port: 80, targetPort: web}]}');
     expect(places([named, router, web(`[${http('["*"]', 81)}]`)])).toEqual(told);
+    const tcp = '{port: {number: 9000, name: tcp, protocol: TCP}, hosts: ["*"]}';
+    expect(places([routers, web(`[${http('["*"]')}, ${tcp}]`)])).toEqual([
+      'warning Gateway/edge/web spec.servers[1].port.number',
+    ]);
+    const udp = service('edge/u', '{selector: {gw: ingress}, ports: [{name: u, port: 9000, protocol: UDP}]}');
+    expect(places([routers, udp, web(`[${tcp}]`)])).toEqual(told);
+    expect(places([udp, web(`[${tcp}]`)])).toEqual([]);
   });
 
   test('a port, or the target of one, is reached; where a target, or any Service, is not known, nothing is said', () => {
@@ -146,4 +182,113 @@ test('a destination that is an ExternalName Service without ports has the port o
   expect(places([one, alias('one.shop.svc.cluster.local'), ...rest])).toEqual([]);
   expect(places([orders, alias('orders.shop.svc.cluster.local'), ...rest])).toEqual([`${missing}.port`]);
   expect(places([alias('gone.shop.svc.cluster.local'), ...rest])).toEqual([`${missing}.host`]);
+  const twice = [
+    alias('second.shop.svc.cluster.local'),
+    service('shop/second', '{type: ExternalName, externalName: one.shop.svc.cluster.local}'),
+  ];
+  expect(places([one, ...twice, ...rest])).toEqual([]);
+  const entry = serviceEntry(
+    'shop/e',
+    '{hosts: [x.example], resolution: DNS, ports: [{number: 8443, name: http, protocol: HTTP}]}',
+  );
+  expect(places([entry, alias('x.example'), ...rest])).toEqual([]);
+  const asMirror = virtualService(
+    'shop/v',
+    '{hosts: [a.example], gateways: [edge/web], http: [{route: [{destination: {host: one}}], mirror: {host: alias}}]}',
+  );
+  const aliased = (to: string) => places([one, orders, alias(to), web(`[${http('["*"]')}]`), asMirror]);
+  expect(aliased('one.shop.svc.cluster.local')).toEqual([]);
+  expect(aliased('orders.shop.svc.cluster.local')).toEqual(['warning VirtualService/shop/v spec.http[0].mirror.port']);
+});
+
+describe('a destination that needs a port', () => {
+  const one = service('shop/one', '{selector: {app: one}, ports: [{name: http, port: 8081}]}');
+  const server = (protocol: string, port: number) =>
+    `{port: {number: ${port}, name: p, protocol: ${protocol}}, hosts: ["*"]${protocol === 'TLS' ? ', tls: {mode: PASSTHROUGH}' : ''}}`;
+  const of = (spec: string, servers = http('["*"]')) =>
+    places([orders, one, web(`[${servers}]`), virtualService('shop/v', `{gateways: [edge/web], ${spec}}`)]);
+  const site = 'hosts: [a.example]';
+  const route = '[{destination: {host: orders}}]';
+
+  test.each([
+    [`${site}, http: [{route: [{destination: {host: one}}], mirror: {host: orders}}]`, 'http[0].mirror.port'],
+    [
+      `${site}, http: [{route: [{destination: {host: one}}], mirrors: [{destination: {host: orders}}]}]`,
+      'http[0].mirrors[0].destination.port',
+    ],
+    [
+      `${site}, http: [{route: [{destination: {host: one}, weight: 1}, {destination: {host: orders}, weight: 1}]}]`,
+      'http[0].route[1].destination.port',
+    ],
+    [`hosts: ["*"], tcp: [{route: ${route}}]`, 'tcp[0].route[0].destination.port', server('TCP', 9000)],
+    [
+      `${site}, tls: [{match: [{sniHosts: [a.example]}], route: ${route}}]`,
+      'tls[0].route[0].destination.port',
+      server('TLS', 443),
+    ],
+  ])('%s', (spec, field, servers?: string) => {
+    expect(of(spec, servers)).toEqual([`warning VirtualService/shop/v spec.${field}`]);
+  });
+
+  test('has it on the port that its match names; in a delegate, the delegate is told', () => {
+    const two = `${http('["*"]')}, ${http('["*"]', 8080)}`;
+    expect(of(`${site}, http: [{match: [{port: 8080}], route: ${route}}]`, two)).toEqual([]);
+    expect(of(`${site}, http: [{match: [{port: 80}], route: ${route}}]`, two)).toHaveLength(1);
+    expect(
+      places([
+        orders,
+        web(`[${http('["*"]')}]`),
+        virtualService('shop/v', `{${site}, gateways: [edge/web], http: [{delegate: {name: d, namespace: shop}}]}`),
+        virtualService('shop/d', `{http: [{route: ${route}}]}`),
+      ]),
+    ).toEqual(['warning VirtualService/shop/d spec.http[0].route[0].destination.port']);
+  });
+});
+
+describe('hosts that no server accepts', () => {
+  const one = service('shop/one', '{selector: {app: one}, ports: [{name: http, port: 8081}]}');
+  const to = '[{destination: {host: one, port: {number: 8081}}}]';
+  const pass = (hosts: string, name = 'edge/web') =>
+    web(
+      `[{port: {number: 443, name: tls, protocol: TLS}, hosts: ${hosts}, tls: {mode: PASSTHROUGH}}]`,
+      undefined,
+      name,
+    );
+  const sni = (names: string, gateways = '[edge/web]') =>
+    virtualService(
+      'shop/v',
+      `{hosts: ["*"], gateways: ${gateways}, tls: [{match: [{sniHosts: ${names}}], route: ${to}}]}`,
+    );
+  const named = (hosts: string, gateways = '[edge/web]') =>
+    virtualService('shop/v', `{hosts: ${hosts}, gateways: ${gateways}, http: [{route: ${to}}]}`);
+  const at = (field: string) => [`warning VirtualService/shop/v spec.${field}`];
+  const plain = (hosts: string, name?: string) => web(`[${http(hosts)}]`, undefined, name);
+
+  test.each([
+    [
+      'one of two server names',
+      [pass('["*.a.example"]'), sni('[x.a.example, b.example]')],
+      at('tls[0].match[0].sniHosts'),
+    ],
+    ['of another namespace', [plain('[other/a.example]'), named('[a.example]')], at('gateways[0]')],
+    ['of the own namespace of the Gateway', [plain('[./a.example]'), named('[a.example]')], at('gateways[0]')],
+    ['the top of a wildcard', [plain('["*.a.example"]'), named('[a.example]')], at('gateways[0]')],
+    ['one of two', [plain('[a.example]'), named('[a.example, b.example]')], at('hosts')],
+    ['the Gateway beside the mesh', [plain('[a.example]'), named('[one]', '[mesh, edge/web]')], at('gateways[1]')],
+    ['a wider server name', [pass('[x.a.example]'), sni('["*.a.example"]')], []],
+    ['whatever the case', [pass('["*.a.example"]'), sni('[X.A.example]')], []],
+    [
+      'another Gateway accepts the server name',
+      [pass('["*.a.example"]'), pass('["*.b.example"]', 'edge/w2'), sni('[x.b.example]', '[edge/web, edge/w2]')],
+      [],
+    ],
+    [
+      'each Gateway has one',
+      [plain('[a.example]'), plain('[b.example]', 'edge/w2'), named('[a.example, b.example]', '[edge/web, edge/w2]')],
+      [],
+    ],
+    ['a wider host', [plain('[x.a.example]'), named('["*.a.example"]')], []],
+  ])('%s', (_, objects, expected) => {
+    expect(places([one, ...objects])).toEqual(expected);
+  });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { checked, destinationRule, places, pod, service, serviceEntry } from './checked.ts';
+import { checked, deployment, destinationRule, places, pod, service, serviceEntry } from './checked.ts';
 
 const orders = service('shop/orders', '{selector: {app: orders}, ports: [{name: http, port: 8080}]}');
 const rule = (policy: string, name = 'shop/d') => destinationRule(name, `{host: orders, ${policy}}`);
@@ -71,6 +71,44 @@ describe('distribute', () => {
     expect(places([far(somewhere), to('{"r1/*": 80, "r2/*": 20}')])).toEqual([]);
     expect(places([far('[{address: 198.51.100.7}]'), to('{"*": 100}')])).toEqual([]);
   });
+
+  test('of workload entries, and of Pods whose Nodes are known', () => {
+    const machines = serviceEntry(
+      'shop/f',
+      '{hosts: [f.example], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}], workloadSelector: {labels: {app: f}}}',
+    );
+    const machine = (locality: string) =>
+      `apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: m, namespace: shop}\nspec: {address: 198.51.100.7, ${locality}labels: {app: f}}`;
+    expect(places([machines, machine('locality: r2/z1, '), to('{"r3/*": 100}')])).toEqual(nobody);
+    expect(places([machines, machine(''), to('{"r3/*": 100}')])).toEqual(nobody);
+    expect(places([machines, machine('locality: r2/z1, '), to('{"r2/*": 100}')])).toEqual([]);
+    expect(places([machines, to('{"r3/*": 100}')])).toEqual([]);
+    const node =
+      'apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {topology.kubernetes.io/region: r2, topology.kubernetes.io/zone: z1}}';
+    const on = (name: string) =>
+      pod(`shop/${name}`, '{app: orders}').replace('{containers', `{nodeName: ${name}, containers`);
+    const away = rule(`trafficPolicy: {${locality('{distribute: [{from: "r1/*", to: {"r3/*": 100}}]}')}}`);
+    expect(places([orders, node, on('n1'), away])).toEqual(nobody);
+    expect(places([orders, node, on('n1'), on('n2'), away])).toEqual([]);
+    expect(places([orders, on('n1'), away])).toEqual([]);
+    expect(places([orders, node, on('n1'), away.replace('r3/*', 'r2/*')])).toEqual([]);
+  });
+
+  test('in the settings of a port or a subset, or in a later element', () => {
+    const somewhere = far('[{address: 198.51.100.7, locality: r2/z1, labels: {version: v1}}]');
+    const of = (policy: string) => places([somewhere, destinationRule('shop/d', `{host: f.example, ${policy}}`)]);
+    const nowhere = locality('{distribute: [{from: "r1/*", to: {"r3/*": 100}}]}');
+    const field = 'loadBalancer.localityLbSetting.distribute';
+    expect(of(`trafficPolicy: {portLevelSettings: [{port: {number: 80}, ${nowhere}}]}`)).toEqual([
+      at(`trafficPolicy.portLevelSettings[0].${field}[0].to`),
+    ]);
+    expect(of(`subsets: [{name: a, labels: {version: v1}, trafficPolicy: {${nowhere}}}]`)).toEqual([
+      at(`subsets[0].trafficPolicy.${field}[0].to`),
+    ]);
+    const second = '{distribute: [{from: "r1/*", to: {"r2/*": 100}}, {from: "r2/*", to: {"r2/z9/*": 100}}]}';
+    expect(of(`trafficPolicy: {${locality(second)}}`)).toEqual([at(`trafficPolicy.${field}[1].to`)]);
+    expect(of(`trafficPolicy: {${locality('{enabled: false, distribute: [{from: a, to: {b: 100}}]}')}}`)).toEqual([]);
+  });
 });
 
 test('settings for a port that the host does not have are told', () => {
@@ -98,6 +136,23 @@ describe('one host in two namespaces', () => {
     ).toEqual(told);
   });
 
+  test('with a wildcard, as one host of several, or beside a Service', () => {
+    const wild = (name: string, address: string) =>
+      serviceEntry(
+        name,
+        `{hosts: ["*.p.example"], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: ${address}}]}`,
+      );
+    expect(places([wild('a/p', 'x.example'), wild('b/p', 'y.example')])).toEqual(told);
+    const several = entry('b/p', '198.51.100.2').replace('[p.example]', '[q.example, p.example]');
+    expect(places([entry('a/p', '198.51.100.1'), several])).toEqual(told);
+    const own = entry('b/p', '198.51.100.2').replace('p.example', 'orders.shop.svc.cluster.local');
+    expect(places([orders, own])).toEqual(told);
+    expect(places([entry('a/p', '198.51.100.1'), entry('b/p', '198.51.100.2'), entry('c/p', '198.51.100.3')])).toEqual([
+      ...told,
+      'warning ServiceEntry/c/p spec.hosts',
+    ]);
+  });
+
   test('nothing is said if nobody sees both, or if they are alike', () => {
     expect(places([entry('a/p', '198.51.100.1', ', exportTo: ["."]'), entry('b/p', '198.51.100.2')])).toEqual([]);
     expect(
@@ -123,6 +178,27 @@ describe('subsets', () => {
       '{hosts: [orders.shop.svc.cluster.local], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 198.51.100.1, labels: {version: v1}}]}',
     );
     expect(places([entry, v('v7')])).toEqual(told);
+  });
+
+  test('by all of its labels, of templates, of workload entries, and in a rule of another namespace', () => {
+    const two = destinationRule('shop/d', '{host: orders, subsets: [{name: a, labels: {version: v1, tier: b}}]}');
+    const other = pod('shop/p', '{app: orders, version: v2, tier: b}');
+    expect(places([orders, one, other, two])).toEqual(told);
+    expect(places([orders, deployment('shop/o', '{app: orders, version: v1}'), v('v7')])).toEqual(told);
+    const far = destinationRule(
+      'zoo/d',
+      '{host: orders.shop.svc.cluster.local, subsets: [{name: a, labels: {version: v7}}]}',
+    );
+    expect(places([orders, one, far])).toEqual(['warning DestinationRule/zoo/d spec.subsets[0].labels']);
+    const machines = serviceEntry(
+      'shop/e',
+      '{hosts: [m.example], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}], workloadSelector: {labels: {app: m}}}',
+    );
+    const machine =
+      'apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: m, namespace: shop}\nspec: {address: 198.51.100.7, labels: {app: m, version: v1}}';
+    const rule = v('v7').replace('host: orders', 'host: m.example');
+    expect(places([machines, machine, rule])).toEqual(told);
+    expect(places([machines, machine, rule.replace('v7', 'v1')])).toEqual([]);
   });
 
   test('nothing is said of those with one, or where no Pod of the host is known', () => {

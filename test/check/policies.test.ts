@@ -2,11 +2,14 @@ import { describe, expect, test } from 'vitest';
 import {
   authorizationPolicy,
   checked,
+  deployment,
   gateway,
   peerAuthentication,
   places,
+  pod,
   requestAuthentication,
   service,
+  serviceEntry,
   sidecar,
   virtualService,
 } from './checked.ts';
@@ -44,6 +47,38 @@ describe('ports of a Service where those of workloads are meant', () => {
     ]);
   });
 
+  test('where only workloads, or templates of them, know the number of a name', () => {
+    const named = service('shop/bin', '{selector: {app: bin}, ports: [{name: http, port: 8000, targetPort: web}]}');
+    const ports = (name: string) => `[{name: a, image: a, ports: [{name: ${name}, containerPort: 80}]}]`;
+    expect(places([named, pod('shop/b', '{app: bin}', ports('web')), peers(8000)])).toEqual(told);
+    const made = deployment('shop/b', '{app: bin}').replace('[{name: app, image: app}]', ports('web'));
+    expect(places([named, made, peers(8000)])).toEqual(told);
+    expect(places([named, made, peers(80)])).toEqual([]);
+    for (const unknown of [pod('shop/b', '{app: other}', ports('web')), pod('shop/b', '{app: bin}', ports('admin'))])
+      expect(places([named, unknown, pod('shop/c', '{app: bin}'), peers(8000)])).toEqual([]);
+  });
+
+  test('in what a rule excludes, and of a ServiceEntry', () => {
+    const rules = '[{to: [{operation: {notPorts: ["8000"]}}]}]';
+    const policy = authorizationPolicy(
+      'shop/a',
+      `{selector: {matchLabels: {app: bin}}, action: DENY, rules: ${rules}}`,
+    );
+    expect(checked([bin, policy])).toEqual([
+      'warning AuthorizationPolicy/shop/a spec.rules[0]: names port 8000 of Service shop/bin, but here the port of the workload counts, which is 80: the rule excludes nothing by it. Write 80.',
+    ]);
+    expect(places([bin, authorizationPolicy('shop/a', '{rules: [{to: [{operation: {notPorts: ["80"]}}]}]}')])).toEqual(
+      [],
+    );
+    const entry = serviceEntry(
+      'shop/e',
+      '{hosts: [bin.example], resolution: STATIC, location: MESH_INTERNAL, ports: [{number: 8000, name: http, protocol: HTTP, targetPort: 80}], workloadSelector: {labels: {app: bin}}}',
+    );
+    expect(checked([entry, peers(8000)])).toEqual([
+      `${told[0]}: names port 8000 of host "bin.example", but here the port of the workload counts, which is 80: the setting has no effect, and the mode of the workload applies. Write 80.`,
+    ]);
+  });
+
   test('nothing is said of a port that some Service leads to, of one that no Service has, or for other workloads', () => {
     expect(places([bin, peers(80)])).toEqual([]);
     expect(places([bin, peers(9999)])).toEqual([]);
@@ -63,6 +98,9 @@ describe('what an AuthorizationPolicy compares, and nobody has', () => {
   test('principals have no scheme, and more than a name', () => {
     expect(places([from('spiffe://cluster.local/ns/a/sa/b')])).toEqual(told);
     expect(places([from('default')])).toEqual(told);
+    expect(places([from('SPIFFE://cluster.local/ns/a/sa/b')])).toEqual(told);
+    expect(places([from('/ns/a/sa/b')])).toEqual(told);
+    expect(places([from('system:serviceaccount:a:b')])).toEqual(told);
     const when = '{rules: [{when: [{key: source.principal, notValues: ["spiffe://cluster.local/*"]}]}]}';
     expect(places([authorizationPolicy('shop/a', when)])).toContain(
       'warning AuthorizationPolicy/shop/a spec.rules[0].when[0].notValues[0]',
@@ -132,5 +170,75 @@ describe('CORS preflights, which have no token', () => {
     expect(said(routes(''), policy('ALLOW', `[{${anyToken}}]`))).toEqual([]);
     const elsewhere = keys.replace('gw: x', 'gw: y').replace('name: r', 'name: r2');
     expect(said(withCors, elsewhere, policy('ALLOW', `[{${anyToken}}]`, 'edge/p', '{gw: y}'))).not.toContain(told[0]);
+  });
+});
+
+describe('PeerAuthentications that select the same workload', () => {
+  const of = (name: string, labels: string, metadata = '') =>
+    peerAuthentication(name, `{selector: {matchLabels: ${labels}}, mtls: {mode: STRICT}}`, metadata);
+  const told = ['warning PeerAuthentication/shop/b spec.selector'];
+  const both = pod('shop/p', '{app: x, tier: z}');
+  const aged = (year: number) => `, creationTimestamp: "${year}-01-01T00:00:00Z"`;
+
+  test('of which the older is in force are told', () => {
+    expect(checked([both, of('shop/a', '{app: x}'), of('shop/b', '{tier: z}')])).toEqual([
+      `${told[0]}: is not used for workload p: PeerAuthentication/shop/a (its name comes first, and their ages are equal or not known) selects it, too, and a workload has one PeerAuthentication by a selector. Merge the two, or select other workloads.`,
+    ]);
+    expect(
+      places([deployment('shop/d', '{app: x, tier: z}'), of('shop/a', '{app: x}'), of('shop/b', '{tier: z}')]),
+    ).toEqual(told);
+    expect(places([both, of('shop/a', '{tier: z}', aged(2025)), of('shop/b', '{app: x}', aged(2026))])).toEqual(told);
+    // The wider one is younger.
+    expect(places([both, of('shop/a', '{app: x, tier: z}', aged(2025)), of('shop/b', '{app: x}', aged(2026))])).toEqual(
+      told,
+    );
+  });
+
+  test('and of other workloads are not', () => {
+    const apart = [pod('shop/p', '{app: x}'), pod('shop/q', '{tier: z}')];
+    expect(places([...apart, of('shop/a', '{app: x}'), of('shop/b', '{tier: z}')])).toEqual([]);
+    expect(places([of('shop/a', '{app: x}'), of('shop/b', '{tier: z}')])).toEqual([]);
+    expect(places([both, pod('zoo/p', '{tier: z}'), of('shop/a', '{app: x}'), of('zoo/b', '{tier: z}')])).toEqual([]);
+    expect(places([both, of('shop/a', '{app: x}'), peerAuthentication('shop/b', '{mtls: {mode: DISABLE}}')])).toEqual(
+      [],
+    );
+  });
+});
+
+describe('policies of the root namespace that select nobody', () => {
+  const of = (labels: string) => [
+    authorizationPolicy('istio-system/a', `{selector: {matchLabels: ${labels}}, action: DENY, rules: [{}]}`),
+    requestAuthentication('istio-system/r', `{selector: {matchLabels: ${labels}}}`),
+  ];
+  const told = [
+    'warning AuthorizationPolicy/istio-system/a spec.selector',
+    'warning RequestAuthentication/istio-system/r spec.selector',
+  ];
+  const workload = deployment('shop/d', '{app: x, tier: z}');
+  const complete = { complete: true };
+
+  test('are told where the files are complete', () => {
+    expect(checked([workload, ...of('{app: "y1"}')], complete)[0]).toBe(
+      `${told[0]}: has no effect: no workload in any namespace has the labels app=y1. Correct it, or delete the policy.`,
+    );
+    expect(places([workload, ...of('{app: x, tier: a}')], complete)).toEqual(told);
+    expect(places([workload, ...of('{app: other}')])).toEqual([]);
+    expect(places(of('{app: other}'), complete)).toEqual([]);
+  });
+
+  test('are not, where a workload of any namespace, an entry, or the router of a Gateway has the labels', () => {
+    expect(places([workload, pod('zoo/p', '{app: other}'), ...of('{app: other}')], complete)).toEqual([]);
+    expect(places([workload, ...of('{app: x}')], complete)).toEqual([]);
+    const machine =
+      'apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: w, namespace: zoo}\nspec: {address: 198.51.100.7, labels: {app: other}}';
+    expect(places([workload, machine, ...of('{app: other}')], complete)).toEqual([]);
+    const router = gateway(
+      'edge/g',
+      '{selector: {app: other, gw: a}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}',
+    );
+    expect(places([workload, router, ...of('{app: other}')], complete)).not.toContain(told[0]);
+    expect(
+      places([workload, ...of('{app: other}').map((policy) => policy.replace('istio-system', 'nowhere'))], complete),
+    ).toEqual([]);
   });
 });

@@ -15,7 +15,14 @@ describe('what can never match', () => {
     ['uri: {exact: "/a?b=c"}', 'uri.exact'],
     ['method: {exact: get}', 'method.exact'],
     ['method: {exact: Post}', 'method.exact'],
+    ['method: {prefix: get}', 'method.prefix'],
     ['scheme: {exact: HTTPS}', 'scheme.exact'],
+    ['scheme: {prefix: "http://"}', 'scheme.prefix'],
+    ['uri: {prefix: "/a b"}', 'uri.prefix'],
+    ['uri: {exact: "/\u00e9"}', 'uri.exact'],
+    ['authority: {exact: "*.example"}', 'authority.exact'],
+    ['authority: {prefix: "https://a"}', 'authority.prefix'],
+    ['authority: {exact: a.example/b}', 'authority.exact'],
   ])('%s', (match, field) => {
     expect(places([orders, http(`match: [{${match}}], ${to}`)])).toEqual([at(`match[0].${field}`)]);
   });
@@ -28,6 +35,10 @@ describe('what can never match', () => {
     'method: {exact: report}',
     'method: {regex: "get|GET"}',
     'scheme: {exact: https}',
+    'scheme: {prefix: http}',
+    'authority: {exact: "a.example:8080"}',
+    'authority: {regex: "(.*[.])?a[.]example"}',
+    'headers: {x-a: {exact: "*/*"}}',
   ])('nothing is said of %s', (match) => {
     expect(places([orders, http(`match: [{${match}}], ${to}`)])).toEqual([]);
   });
@@ -183,6 +194,28 @@ describe('TLS within TLS', () => {
     expect(
       places([https, destinationRule('shop/p', '{host: p.example, trafficPolicy: {tls: {mode: DISABLE}}}')]),
     ).toEqual([]);
+    const later = partner('[{number: 80, name: http, protocol: HTTP, targetPort: 443}]');
+    expect(places([later, simple])).toEqual([]);
+  });
+
+  test('in a subset, for a Service, and for a wildcard', () => {
+    const subset = '{host: p.example, subsets: [{name: a, trafficPolicy: {tls: {mode: SIMPLE}}}]}';
+    expect(places([https, destinationRule('shop/p', subset)])).toEqual(
+      double('spec.subsets[0].trafficPolicy.tls.mode'),
+    );
+    const own = service('shop/own', '{selector: {app: own}, ports: [{name: https, port: 443}]}');
+    expect(places([own, destinationRule('shop/p', '{host: own, trafficPolicy: {tls: {mode: SIMPLE}}}')])).toEqual(
+      double('spec.trafficPolicy.tls.mode'),
+    );
+    const wild = (host: string, protocol: string) => [
+      serviceEntry(
+        'shop/w',
+        `{hosts: ["${host}"], resolution: NONE, ports: [{number: 443, name: p, protocol: ${protocol}}]}`,
+      ),
+      destinationRule('shop/p', '{host: "*.p.example", trafficPolicy: {tls: {mode: SIMPLE}}}'),
+    ];
+    expect(places(wild('*.p.example', 'TLS'))).toEqual(double('spec.trafficPolicy.tls.mode'));
+    expect(places(wild('*.p.example', 'HTTP'))).toEqual([]);
   });
 });
 
@@ -199,6 +232,16 @@ test('an address is no host for sidecars on the ports of the service that has it
   const told = ['warning VirtualService/shop/v spec.hosts[0]'];
   expect(places([entry('198.18.7.7'), route('198.18.7.7')])).toEqual(told);
   expect(places([entry('2001:db8::7'), route('2001:db8::7')])).toEqual(told);
+  const of = (kind: string) =>
+    v(
+      `{hosts: [x.example, "198.18.7.7"], ${kind}: [{match: [{${kind === 'tls' ? 'sniHosts: [x.example], ' : ''}port: 8080}], route: [{destination: {host: x.example, port: {number: 8080}}}]}]}`,
+    );
+  const second = ['warning VirtualService/shop/v spec.hosts[1]'];
+  expect(places([entry('198.18.7.7'), of('http')])).toEqual(second);
+  expect(places([entry('198.18.7.7', 'TCP'), of('tcp')])).toEqual(second);
+  expect(places([entry('198.18.7.7', 'TLS'), of('tls')])).toEqual(second);
+  expect(places([entry('198.18.7.8'), of('http')])).toEqual([]);
+  expect(places([entry('198.18.7.0/24'), of('http')])).toEqual([]);
   const own = service('shop/s', '{clusterIP: 10.0.0.7, selector: {app: s}, ports: [{name: http, port: 8080}]}');
   expect(places([entry('198.18.7.7'), own, route('10.0.0.7')])).toEqual(told);
   const g = gateway(

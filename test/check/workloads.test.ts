@@ -153,6 +153,46 @@ describe('labels for injection', () => {
   });
 });
 
+describe('the configuration of injection, if it is in the files', () => {
+  const config = (settings: string, name = 'fairlead') =>
+    `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ${name}-injection, namespace: istio-system}\ndata: {sidecar.yaml: "spec: {}", config.yaml: 'proxy: {image: "hub/proxy:2", discoveryAddress: "a:15012"}${settings}'}`;
+  const running = (image: string, more = '') =>
+    pod('shop/web-1', '{app: web}', `[{name: istio-proxy, image: "${image}"}]`, more);
+  const enabled = namespace('{istio-injection: enabled}');
+  const old = ['warning Pod/shop/web-1 spec.containers[0].image'];
+
+  test('says which namespaces need a label', () => {
+    const web = made('Deployment', template());
+    const unlabelled = ['warning Namespace/shop metadata.labels'];
+    expect(places([namespace('{}'), web, config('')])).toEqual(unlabelled);
+    expect(places([namespace('{}'), web, config('\n\nenableNamespacesByDefault: true')])).toEqual([]);
+  });
+
+  test('says which image new Pods get', () => {
+    expect(checked([enabled, running('hub/proxy:1'), config('')])).toEqual([
+      `${old[0]}: is "hub/proxy:1", and injection gives Pods "hub/proxy:2". Create the Pod again (kubectl rollout restart) for the proxy that new Pods get.`,
+    ]);
+    expect(places([enabled, running('hub/proxy@sha256:0'), config('')])).toEqual(old);
+    for (const image of ['hub/proxy:2', 'hub/proxy:2-distroless', 'own/proxy:1'])
+      expect(places([enabled, running(image), config('')])).toEqual([]);
+    expect(
+      places([
+        enabled,
+        running('hub/proxy:1', ', annotations: {sidecar.istio.io/proxyImage: "hub/proxy:1"}'),
+        config(''),
+      ]),
+    ).toEqual([]);
+  });
+
+  test('says nothing about Pods of another control plane, or beside another one, or if it cannot be read', () => {
+    expect(places([namespace('{istio.io/rev: canary}'), running('hub/proxy:1'), config('')])).toEqual([]);
+    expect(places([running('hub/proxy:1'), config('')])).toEqual([]);
+    expect(places([enabled, running('hub/proxy:1'), config(''), config('', 'canary')])).toEqual([]);
+    expect(places([enabled, running('hub/proxy:1'), config('\n\nunknown: 1')])).toEqual([]);
+    expect(places([enabled, running('hub/proxy:1')])).toEqual([]);
+  });
+});
+
 describe('annotations', () => {
   const of = (annotations: string) =>
     made(

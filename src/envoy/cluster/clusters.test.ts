@@ -205,6 +205,36 @@ test('a cluster for any host binds the certificate to the host of the request as
   });
 });
 
+describe('insecureSkipVerify of a cluster for any host', () => {
+  const any = (protocol: 'HTTP' | 'GRPC' | 'TLS') =>
+    entryOf('*.example.com', [port(80, protocol)], { resolution: 'DynamicDNS' });
+  const skip = { mode: 'SIMPLE', insecureSkipVerify: true };
+  const said = (protocol: 'HTTP' | 'GRPC' | 'TLS', trafficPolicy: object) => {
+    const text = JSON.stringify(clusterOf({ service: any(protocol), rule: { trafficPolicy } }));
+    return { binds: text.includes('"autoSanValidation":true'), mayNot: text.includes('allowInsecureClusterOptions') };
+  };
+
+  test.each([
+    ['for the host', 'HTTP', { tls: skip }],
+    ['for the port', 'HTTP', { portLevelSettings: [{ port: { number: 80 }, tls: skip }] }],
+    [
+      'with a certificate of its own',
+      'HTTP',
+      { tls: { ...skip, mode: 'MUTUAL', clientCertificate: '/a', privateKey: '/b' } },
+    ],
+    ['for HTTP/2', 'GRPC', { tls: skip }],
+    ['for connections', 'TLS', { tls: skip }],
+  ] as const)('%s', (_, protocol, policy) => {
+    expect(said(protocol, policy)).toEqual({ binds: false, mayNot: true });
+  });
+
+  test('is needed: otherwise certificates are bound to the host of the request', () => {
+    expect(said('HTTP', { tls: { mode: 'SIMPLE' } })).toEqual({ binds: true, mayNot: false });
+    const other = { portLevelSettings: [{ port: { number: 81 }, tls: skip }], tls: { mode: 'SIMPLE' } };
+    expect(said('HTTP', other)).toEqual({ binds: true, mayNot: false });
+  });
+});
+
 test('statistics have the name that the mesh wants, with a semicolon', () => {
   const mesh =
     'outboundClusterStatName: "%SERVICE%_%SERVICE_PORT%_%SERVICE_PORT_NAME%_%SUBSET_NAME%_%SERVICE_FQDN%_%X%"';

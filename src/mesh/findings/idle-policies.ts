@@ -2,6 +2,7 @@ import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import { printSelector } from '../../model/labels.ts';
 import { type PolicyObject, selectorsOf } from '../../model/policy-target.ts';
 import type { Policies } from '../objects/policies.ts';
+import type { Workloads } from '../objects/workloads.ts';
 import { type Settings, settingOf } from '../settings.ts';
 import { declarePeerConflicts } from './peer-conflicts.ts';
 import type { HasProblems } from './problems.ts';
@@ -11,6 +12,7 @@ export interface IdlePolicyDeps {
   readonly policies: Policies;
   readonly selectsNobody: SelectsNobody;
   readonly settings: Settings;
+  readonly workloads: Workloads;
 }
 
 /**

@@ -3,8 +3,10 @@ import type { ObjectRef } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
 import { boundProblems } from '../../api/problem-list.ts';
 import { quote } from '../../api/quote.ts';
-import type { Collection, Emit, Graph } from '../../cache/graph.ts';
+import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
+import type { Workload } from '../../model/endpoint.ts';
 import { isWildcard } from '../../model/host.ts';
+import { selects } from '../../model/labels.ts';
 import { covers } from '../../model/locality-groups.ts';
 import { resolvePolicy } from '../../model/policy-resolution.ts';
 import { type MeshService, isTls } from '../../model/service.ts';
@@ -13,6 +15,7 @@ import { anyTraits } from '../../model/traits.ts';
 import { meshGateway } from '../../model/virtual-service.ts';
 import { concreteService } from '../clients/lookups.ts';
 import type { VirtualServices } from '../objects/virtual-services.ts';
+import { type Workloads, selectedWorkloads } from '../objects/workloads.ts';
 import type { DestinationDeps } from '../resources/destinations.ts';
 import type { HasProblems } from './problems.ts';
 import { oneOf, takesHttp } from './useless-routes.ts';
@@ -31,7 +34,7 @@ interface Level {
 /** What is valid in DestinationRules, and has no effect, or a bad one, together with what else is there. */
 export function declareRuleRemarks(
   graph: Graph,
-  deps: DestinationDeps & { readonly virtualServices: VirtualServices },
+  deps: DestinationDeps & { readonly virtualServices: VirtualServices; readonly workloads: Workloads },
 ): Collection<HasProblems> {
   const rivals = graph.index('rules of one host for remarks', deps.rules.single, (_, { namespace, host }) => [
     `${namespace}/${host}`,
@@ -47,7 +50,7 @@ export function declareRuleRemarks(
     if (object === undefined) return;
     const levels = levelsOf(rule, object);
     const view = { client: rule.namespace, traits: anyTraits };
-    const service = isWildcard(rule.host) ? undefined : concreteService(read, deps, view, rule.host);
+    const service = concreteService(read, deps, view, rule.host);
     const others = read.group(rivals, `${rule.namespace}/${rule.host}`).map(({ value }) => value);
     const problems = boundProblems(findings());
     if (problems.length > 0) emit(key, { problems });
@@ -57,8 +60,11 @@ export function declareRuleRemarks(
       if (ref === undefined) return;
       if (!detects(others, ref)) yield* idleLocalities(ref, rule, levels);
       if (service === undefined || service.host !== rule.host) return;
-      yield* unknownPorts(ref, service, levels);
-      yield* nobodyLeft(ref, service, levels);
+      // The other settings of a rule for a wildcard may be meant for a host below it.
+      if (!isWildcard(rule.host)) {
+        yield* unknownPorts(ref, service, levels);
+        yield* nobodyLeft(ref, service, levels, () => placedEndpoints(service, read, deps.workloads));
+      }
       yield* doubleTls(ref, service, levels, (port) =>
         read
           .group(httpTo, rule.host)
@@ -139,10 +145,17 @@ function* unknownPorts(ref: ObjectRef, { host, ports }: MeshService, levels: rea
   }
 }
 
-/** Endpoints that a ServiceEntry names itself; of others, the places are those of Nodes. */
-function* nobodyLeft(ref: ObjectRef, service: MeshService, levels: readonly Level[]): Iterable<Problem> {
-  const { endpoints, selector, resolution, host } = service;
-  if (endpoints.length === 0 || selector !== undefined || !BALANCED.has(resolution)) return;
+/** Shares of requests for places where a host has no endpoint. */
+function* nobodyLeft(
+  ref: ObjectRef,
+  service: MeshService,
+  levels: readonly Level[],
+  placed: () => readonly Placed[] | undefined,
+): Iterable<Problem> {
+  const { resolution, host } = service;
+  const isShared = levels.some(({ own }) => (own.loadBalancer?.localityLb?.distribute ?? []).length > 0);
+  const endpoints = isShared && BALANCED.has(resolution) ? placed() : undefined;
+  if (endpoints === undefined) return;
   for (const { field, own, subset } of levels) {
     const labels = Object.entries(subset?.labels ?? {});
     const among = endpoints.filter((endpoint) => labels.every(([name, value]) => endpoint.labels[name] === value));
@@ -156,6 +169,26 @@ function* nobodyLeft(ref: ObjectRef, service: MeshService, levels: readonly Leve
       yield report(ref, `${field}.loadBalancer.localityLbSetting.distribute[${i}].to`, message);
     }
   }
+}
+
+type Placed = Pick<Workload, 'labels' | 'locality'>;
+
+/** Of more workloads that share a label, not all are looked at. */
+const mostWorkloads = 1_000;
+
+/** The endpoints of a service; undefined if not all places are known: those of Pods are those of their Nodes. */
+function placedEndpoints(
+  { endpoints, selector, namespace, global }: MeshService,
+  read: Reader,
+  workloads: Workloads,
+): readonly Placed[] | undefined {
+  if (global !== undefined) return undefined;
+  if (selector === undefined) return endpoints;
+  const found = selectedWorkloads(read, workloads, namespace, selector);
+  if (found.length > mostWorkloads) return undefined;
+  const behind = found.filter(({ labels }) => selects(selector, labels));
+  const isUnknown = behind.some(({ kind, locality }) => kind === 'Pod' && locality === '');
+  return isUnknown ? undefined : [...endpoints, ...behind];
 }
 
 const BALANCED: ReadonlySet<MeshService['resolution']> = new Set(['ClientSideLB', 'DNSLB']);

@@ -176,18 +176,17 @@ export function* addressHosts(
   read: Reader,
   { services }: { readonly services: Services },
 ): Iterable<Problem> {
-  if (!model.gateways.includes(meshGateway) || model.http.length === 0) return;
+  if (!model.gateways.includes(meshGateway)) return;
   for (const [i, host] of model.hosts.entries()) {
     if (!isAddress(host)) continue;
+    const written = kinds.filter((kind) => model[kind].length > 0);
     const [service] = read.group(services.byAddress, host).map(({ value }) => value);
-    const ports = service === undefined ? [] : routedPorts(service);
+    const ports = (service?.ports ?? []).flatMap(({ protocol, number }) =>
+      written.some((kind) => takes[kind](protocol)) ? [number] : [],
+    );
     if (service === undefined || ports.length === 0) continue;
     const where = ports.length === 1 ? `port ${ports[0]}` : `ports ${ports.join(', ')}`;
     const message = `${quote(host)} has no effect for sidecars on ${where}: there the address belongs to ${quote(service.host)}, and only routes for that host apply. Name that host.`;
     yield problem(model, `spec.hosts[${i}]`, message);
   }
-}
-
-function routedPorts({ ports }: MeshService): readonly number[] {
-  return ports.filter(({ protocol }) => isRouted(protocol)).map(({ number }) => number);
 }

@@ -24,7 +24,8 @@ export function declareUnreachablePorts(
     const services = servicesOf(workload, read, deps.workloadClasses, deps.services);
     const reached = new Set<number>();
     for (const { ports, translatesPorts } of services)
-      for (const { number, targetPort = number } of ports) {
+      for (const { number, targetPort = number, protocol } of ports) {
+        if (protocol === 'UDP') continue;
         const target = typeof targetPort === 'number' ? targetPort : ownValue(workload.ports ?? {}, targetPort);
         if (target === undefined) return;
         reached.add(target);

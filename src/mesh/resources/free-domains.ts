@@ -16,8 +16,7 @@ import { egressOf } from '../objects/sidecars.ts';
  * 1. A Kubernetes Service keeps its short forms and addresses, before ServiceEntries in other namespaces.
  * 2. A domain that is the name of a host belongs to that host.
  * 3. The host that has the name of an alias, by routes of its own, has all its forms if the alias has the
- * port, and otherwise only the name. The same holds for a wildcard for
- * pods.
+ * port, and otherwise only the name, without a final dot. The same holds for a wildcard for pods.
  * 4. An address belongs to the first service that has it: the one exported to the fewest, then the older one; a
  * Service that has the address in another cluster comes last.
  *
@@ -38,7 +37,9 @@ export function freeDomains(subject: DomainsInput, view: ClientView, read: Reade
   const isFree = ({ name, of, kind, absolute }: DomainClaim): boolean => {
     // The absolute form stays, so that a service always has a virtual host, and its port a table.
     if (name === host) return absolute || !isKept(service, subject, view, read, deps);
-    if (isTaken(name) || (of !== host && isTaken(of) && hasForms(of))) return false;
+    // Routes for an alias without the port have no absolute form.
+    const isLost = isTaken(name) && !(absolute && name === of && !hasForms(of));
+    if (isLost || (of !== host && isTaken(of) && hasForms(of))) return false;
     if (kind === 'pods') return !isTaken(`*.${of}`);
     return kind !== 'address' || firstAt(name, subject, view, read, deps) === service?.host;
   };

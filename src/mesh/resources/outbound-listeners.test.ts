@@ -111,6 +111,54 @@ describe('the listener for clients of an HTTP proxy', () => {
     expect(tablesAt(lab, '127.0.0.1_8080')).toEqual(['http_proxy']);
   });
 
+  const two = service('shop/orders', {
+    clusterIP: '10.0.0.2',
+    ports: [80, 9090].map((port) => ({ name: `http-${port}`, port })),
+  });
+  const table = (...objects: KubernetesObject[]) => {
+    const lab = new MeshLab([two, ...objects], [own]);
+    expect(lab.faults(own.stream)).toEqual([]);
+    const of = (domain: string) =>
+      Object.entries(lab.domains(own.stream, 'http_proxy')).find(([, domains]) => domains.includes(domain))?.[0];
+    return (...names: string[]) => names.map(of);
+  };
+
+  test('goes by the port of the URL', () => {
+    const of = table();
+    expect(of('orders', 'orders:80', 'orders:9090')).toEqual(['orders.shop:80', 'orders.shop:80', 'orders.shop:9090']);
+    expect(of('orders.shop.svc.cluster.local:9090', '10.0.0.2:9090', '10.0.0.2')).toEqual([
+      'orders.shop:9090',
+      'orders.shop:9090',
+      'orders.shop:80',
+    ]);
+    // Nobody serves them: they are unknown, like other hosts.
+    expect(of('orders:8080', 'orders:443')).toEqual([undefined, undefined]);
+  });
+
+  test('knows a host without port 80 only with its port, be it a Service, of another namespace, or a ServiceEntry', () => {
+    const ports = [{ name: 'http', port: 8080 }];
+    const of = table(
+      service('shop/carts', { clusterIP: '10.0.0.3', ports }),
+      service('bank/ledger', { clusterIP: '10.0.0.4', ports }),
+      objectOf('ServiceEntry', 'shop/e', {
+        spec: {
+          hosts: ['x.example'],
+          resolution: 'DNS',
+          ports: [
+            { number: 8443, name: 'http', protocol: 'HTTP' },
+            { number: 9000, name: 'tcp', protocol: 'TCP' },
+          ],
+        },
+      }),
+    );
+    expect(of('carts:8080', 'ledger.bank:8080', 'x.example:8443')).toEqual([
+      'carts.shop:8080',
+      'ledger.bank:8080',
+      'x.example:8443',
+    ]);
+    expect(of('carts', 'carts:80', 'ledger:8080', 'x.example', 'x.example:9000')).toEqual(Array(5).fill(undefined));
+  });
+
   test('has its table where a Sidecar imports nothing for it', () => {
     const spec = { egress: [{ port: { number: 9000, name: 'http', protocol: 'HTTP' }, hosts: ['./*'] }] };
     const lab = new MeshLab([service('shop/a'), objectOf('Sidecar', 'shop/default', { spec })], [own]);
@@ -118,3 +166,31 @@ describe('the listener for clients of an HTTP proxy', () => {
     expect((lab.json(own.stream).rds as { readonly name: string }[]).map(({ name }) => name)).toContain('http_proxy');
   });
 });
+
+test.each(['http', 'grpc', 'tcp', 'web'])(
+  'without interception, a headless Service with port %s has endpoints',
+  (name) => {
+    const spec = { clusterIP: 'None', selector: { app: 'db' }, ports: [{ name, port: 9000 }] };
+    const none = proxy('none.shop', {}, { INTERCEPTION_MODE: 'NONE' });
+    const subset = objectOf('DestinationRule', 'shop/d', {
+      spec: { host: 'db', subsets: [{ name: 'v1', labels: { version: 'v1' } }] },
+    });
+    const entry = objectOf('ServiceEntry', 'shop/e', {
+      spec: { hosts: ['x.example'], resolution: 'NONE', ports: [{ number: 81, name: 'http', protocol: 'HTTP' }] },
+    });
+    const lab = new MeshLab([service('shop/db', spec), subset, entry], [none, proxy('x.shop')]);
+    const types = (stream: string) =>
+      (lab.json(stream).cds as { readonly name: string; readonly type?: string }[]).flatMap(
+        ({ name: cluster, type }) =>
+          cluster.startsWith('outbound|') ? [`${cluster.replace('.shop.svc.cluster.local', '')} ${type}`] : [],
+      );
+    expect(lab.faults(none.stream)).toEqual([]);
+    const [own, all] = ['EDS', 'ORIGINAL_DST'].map((type) => [
+      'outbound|81||x.example ORIGINAL_DST',
+      `outbound|9000|v1|db ${type}`,
+      `outbound|9000||db ${type}`,
+    ]);
+    expect(types(none.stream)).toEqual(own);
+    expect(types('x.shop')).toEqual(all);
+  },
+);

@@ -295,3 +295,28 @@ test('a new generation that comes to the same routes stops at them', () => {
   expect(ranFor(generation(3, '61s'))).toContain('routeShards');
   runs.mockRestore();
 });
+
+describe('the names of an ExternalName Service without ports', () => {
+  const alias = (path: string) =>
+    objectOf('Service', path, { spec: { type: 'ExternalName', externalName: 'new.shop.svc.cluster.local' } });
+  const full = 'old.shop.svc.cluster.local';
+  const domains = (stream: string, table: string, ...objects: KubernetesObject[]) => {
+    const ports = [80, 81].map((port) => ({ name: `http-${port}`, port }));
+    const lab = new MeshLab([service('shop/new', { ports }), ...objects], [proxy(stream)]);
+    expect(lab.faults(stream)).toEqual([]);
+    const { [`new.shop:${table}`]: behind = [], [`old.shop:${table}`]: routed = [] } = lab.domains(stream, table);
+    return { behind: behind.filter((domain) => domain.startsWith('old')), routed };
+  };
+
+  test.each<[string, string, string, string[], string[]]>([
+    ['x.shop', '80', full, [`${full}.`, 'old', 'old.shop.svc', 'old.shop'], [full]],
+    ['x.bank', '80', full, [`${full}.`, 'old.shop', 'old.shop.svc'], [full]],
+    ['x.shop', '80', 'old.shop', [full, `${full}.`, 'old', 'old.shop.svc'], ['old.shop']],
+    ['x.shop', '80', 'other.example', [full, `${full}.`, 'old', 'old.shop.svc', 'old.shop'], []],
+    // Routes for a host without ports are on port 80 alone.
+    ['x.shop', '81', full, [full, `${full}.`, 'old', 'old.shop.svc', 'old.shop'], []],
+  ])('on %s, port %s, with routes for %s', (stream, table, host, behind, routed) => {
+    const found = domains(stream, table, alias('shop/old'), route('shop/v', host, 'new.shop.svc.cluster.local'));
+    expect(found).toEqual({ behind, routed });
+  });
+});

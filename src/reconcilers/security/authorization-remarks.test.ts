@@ -29,6 +29,36 @@ test.each<[string, object, string[]]>([
   ],
   ['a * in a namespace', { rules: [{ from: [{ source: { namespaces: ['a*b'] } }] }] }, []],
   [
+    'a host with a scheme',
+    { rules: [to({ hosts: ['https://a.com*'] })] },
+    [`spec.rules[0] Ineffective has "https://a.com*", which`],
+  ],
+  [
+    'a host with a path',
+    { rules: [to({ notHosts: ['a.com/x*'] })] },
+    ['spec.rules[0] Ineffective has "a.com/x*", which'],
+  ],
+  [
+    'a server name with a scheme',
+    { rules: [{ when: [{ key: 'connection.sni', values: ['https://a.com'] }] }] },
+    ['spec.rules[0] Ineffective has "https://a.com", which'],
+  ],
+  [
+    'more than a namespace',
+    { rules: [{ from: [{ source: { namespaces: ['td/ns/a'] } }] }] },
+    ['spec.rules[0] Ineffective has "td/ns/a", which'],
+  ],
+  [
+    'more than a namespace in a condition',
+    { rules: [{ when: [{ key: 'source.namespace', notValues: ['ns/a'] }] }] },
+    ['spec.rules[0] Ineffective has "ns/a", which'],
+  ],
+  [
+    'what Istio compares with a namespace and what follows it',
+    { rules: [{ from: [{ source: { namespaces: ['a', 'a/sa', 'a/sa/b*', '*/sa/b'] } }] }] },
+    [],
+  ],
+  [
     'a broken rule has its problem only',
     { rules: [to({ hosts: ['a.com'], paths: [''] })] },
     ['spec.rules[0].to[0].operation.paths[0] Invalid must not be'],

@@ -22,7 +22,12 @@ export function remarkOnRules(rules: readonly AuthorizationRule[], field: Field,
         'is empty, and allows every request and connection. Name who, or what, is allowed.',
       ]);
     for (const clause of clauses)
-      remarks.push(...remarksOnHosts(clause, path), ...remarksOnStars(clause, path), ...remarksOnMethods(clause, path));
+      remarks.push(
+        ...remarksOnHosts(clause, path),
+        ...remarksOnStars(clause, path),
+        ...remarksOnShapes(clause, path),
+        ...remarksOnMethods(clause, path),
+      );
   }
   for (const [path, reason, message] of remarks.slice(0, mostRemarks)) field.findings.report(path, reason, message);
 }
@@ -42,6 +47,23 @@ function remarksOnStars(clause: Clause, path: string): [string, 'Ineffective', s
         : '';
     const message = `compares the * in ${quote(found)} as it stands: it means anything only at the beginning or the end of a value, and not at both${instead}.`;
     return [[path, 'Ineffective', message] as [string, 'Ineffective', string]];
+  });
+}
+
+/** What no value of a kind has, and why. */
+const misshapen: Readonly<Record<string, readonly [RegExp, string]>> = {
+  host: [/\//, 'a host has neither a scheme nor a path'],
+  sni: [/\//, 'a server name has neither a scheme nor a path'],
+  // As in Istio, what is compared is followed by /sa/ACCOUNT.
+  namespace: [/^[^*]*\/(?!sa$)[^*]*$/, 'a namespace is a name alone'],
+};
+
+function remarksOnShapes(clause: Clause, path: string): [string, 'Ineffective', string][] {
+  return clause.flatMap(({ attribute, values, notValues }) => {
+    const [shape, why] = misshapen[attribute.kind] ?? [];
+    const found = [...values, ...notValues].find((value) => shape?.test(value));
+    if (found === undefined) return [];
+    return [[path, 'Ineffective', `has ${quote(found)}, which nobody has: ${why}.`] as [string, 'Ineffective', string]];
   });
 }
 

@@ -73,7 +73,7 @@ function remarkOnPrincipal(field: Field, value: string): void {
   const rest = value.startsWith(SPIFFE) ? value.slice(SPIFFE.length) : value;
   const message = value.startsWith(SPIFFE)
     ? `begins with ${SPIFFE}, as no principal does; it is left out, but in Istio the value matches nobody. Write ${quote(rest)}.`
-    : !/[/*]/.test(rest)
+    : !/[/*]/.test(rest) || /^\/|:\/\//.test(rest)
       ? `${quote(value)} matches nobody: a principal is ${quote('TRUST_DOMAIN/ns/NAMESPACE/sa/ACCOUNT')}.`
       : undefined;
   if (message !== undefined) field.findings.report(field.path, 'Ineffective', message);

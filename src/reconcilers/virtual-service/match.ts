@@ -8,7 +8,7 @@ import type { Field } from '../field.ts';
 import { problemOfRegex, tooManyRegexes, workOf } from '../regex.ts';
 import { isHeaderName } from './headers.ts';
 import { resolveGateway } from './names.ts';
-import { remarkOnMethod, remarkOnPath, remarkOnScheme } from './remarks.ts';
+import { remarkOnAuthority, remarkOnMethod, remarkOnPath, remarkOnScheme } from './remarks.ts';
 
 const claimsPrefix = '@request.auth.claims';
 
@@ -21,6 +21,7 @@ export function readHttpMatch(field: Field, namespace: string): HttpMatch {
   remarkOnPath(field.get('uri'), uri);
   remarkOnMethod(field.get('method'), method);
   remarkOnScheme(field.get('scheme'), scheme);
+  remarkOnAuthority(field.get('authority'), authority);
   const headers: HeaderMatch[] = [];
   const claims: ClaimMatch[] = [];
   for (const [list, invert] of [['headers', false] as const, ['withoutHeaders', true] as const]) {

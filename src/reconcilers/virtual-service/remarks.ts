@@ -16,22 +16,42 @@ export function remarkOnPath(field: Field, match: StringMatch | undefined): void
       ? `never matches ${quote(value)}: paths are compared without query and fragment. Use queryParams`
       : value !== '' && !value.startsWith('/')
         ? `never matches ${quote(value)}: paths begin with /`
-        : undefined;
+        : /[^\x21-\x7e]/.test(value)
+          ? `never matches ${quote(value)}: spaces and letters beyond ASCII are percent-encoded`
+          : undefined;
   if (why !== undefined) ineffective(field.get(kind), `${why}.`);
 }
 
 /** @param field of the match: `method`. */
 export function remarkOnMethod(field: Field, match: StringMatch | undefined): void {
-  if (match?.kind !== 'exact') return;
-  const meant = methodMeant(match.value);
+  if (match?.kind !== 'exact' && match?.kind !== 'prefix') return;
+  const { kind, value } = match;
+  const meant = methodMeant(value);
   if (meant !== undefined)
-    ineffective(field.get('exact'), `never matches ${quote(match.value)}: methods are in upper case. Write ${meant}.`);
+    ineffective(field.get(kind), `never matches ${quote(value)}: methods are in upper case. Write ${meant}.`);
 }
 
 /** @param field of the match: `scheme`. */
 export function remarkOnScheme(field: Field, match: StringMatch | undefined): void {
-  if (match?.kind === 'exact' && match.value !== match.value.toLowerCase())
-    ineffective(field.get('exact'), `never matches ${quote(match.value)}: schemes are in lower case.`);
+  if (match?.kind !== 'exact' && match?.kind !== 'prefix') return;
+  const { kind, value } = match;
+  if (/[^a-z0-9+.-]/.test(value))
+    ineffective(
+      field.get(kind),
+      `never matches ${quote(value)}: a scheme is in lower case, and without ://. Write http or https.`,
+    );
+}
+
+/** @param field of the match: `authority`. */
+export function remarkOnAuthority(field: Field, match: StringMatch | undefined): void {
+  if (match?.kind !== 'exact' && match?.kind !== 'prefix') return;
+  const { kind, value } = match;
+  const why = value.includes('*')
+    ? `compares the * in ${quote(value)} as it stands; use regex`
+    : value.includes('/')
+      ? `never matches ${quote(value)}: an authority is a host, with or without a port`
+      : undefined;
+  if (why !== undefined) ineffective(field.get(kind), `${why}.`);
 }
 
 /** A path or authority that is sent as it stands, and refers to groups of a regex. */
