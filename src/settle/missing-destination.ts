@@ -14,7 +14,9 @@ export function missingDestination(object: ObjectRef, destination: Destination, 
 function explain(what: 'host' | 'port' | 'subset', cluster: string, { host, subset, port }: Destination): string {
   switch (what) {
     case 'host':
-      return `${quote(host)} does not exist or is not exported to the client; create or export it, or correct the name.`;
+      return hostOf(cluster) === host
+        ? `${quote(host)} does not exist or is not exported to the client; create or export it, or correct the name.`
+        : `${quote(host)} leads to ${quote(hostOf(cluster))}, which is not in the mesh; create a ServiceEntry for that host, or correct externalName.`;
     case 'port':
       if (port === undefined && portOf(cluster) === '0')
         return `${quote(host)} has no single port; name one that it has.`;
@@ -24,6 +26,11 @@ function explain(what: 'host' | 'port' | 'subset', cluster: string, { host, subs
     case 'subset':
       return `${quote(subset)} is not a subset of ${quote(host)}; define it in a DestinationRule for that host that is visible to the client.`;
   }
+}
+
+/** That of a Service of type ExternalName is where it leads. */
+function hostOf(cluster: string): string {
+  return cluster.split('|')[3] ?? '';
 }
 
 function portOf(cluster: string): string {
