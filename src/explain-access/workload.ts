@@ -123,7 +123,7 @@ function proxyOf(
 function withPodOf(proxy: ConnectedProxy, namespace: string, pod: Pod | undefined, cluster: string): ConnectedProxy {
   const annotation = readDocument(pod?.metadata.annotations?.['proxy.istio.io/config'] ?? '');
   const config = 'value' in annotation && isObject(annotation.value) ? { PROXY_CONFIG: annotation.value } : {};
-  const serviceAccount = pod?.spec?.serviceAccountName ?? 'default';
+  const serviceAccount = pod?.spec?.serviceAccountName || 'default';
   return {
     ...proxy,
     metadata: { ...proxy.metadata, ...config },

@@ -14,7 +14,7 @@ export function originsOf(part: Part): ReadonlySet<string> {
 }
 
 /** By a node right above leaves, the keys of these. */
-const KEYS = new WeakMap<NodePart, ReadonlySet<string>>();
+const keysOfNodes = new WeakMap<NodePart, ReadonlySet<string>>();
 
 /** Visits the keys of {@link originsOf} in sets that may overlap. Thousands of tables share most nodes, and these sets. */
 export function eachOrigins(part: Part, visit: (keys: ReadonlySet<string>) => void): void {
@@ -26,10 +26,10 @@ export function eachOrigins(part: Part, visit: (keys: ReadonlySet<string>) => vo
     for (const child of part.children) eachOrigins(child, visit);
     return;
   }
-  let keys = KEYS.get(part);
+  let keys = keysOfNodes.get(part);
   if (keys === undefined) {
     const origins = (part.children as readonly LeafPart[]).flatMap((leaf) => leaf.origins);
-    KEYS.set(part, (keys = new Set(origins.map(originKey))));
+    keysOfNodes.set(part, (keys = new Set(origins.map(originKey))));
   }
   visit(keys);
 }

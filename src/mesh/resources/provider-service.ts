@@ -1,11 +1,10 @@
 import { quote } from '../../api/quote.ts';
 import type { Reader } from '../../cache/graph.ts';
-import type { SecretProvider } from '../../model/credential.ts';
+import { type SecretProvider, socketProvider } from '../../model/credential.ts';
 import type { ProviderService } from '../../model/mesh-config.ts';
 import { outboundCluster } from '../../model/service.ts';
 import { egressImports } from '../../model/sidecar.ts';
 import { type Traits, anyTraits } from '../../model/traits.ts';
-import { socketProvider } from '../../model/credential.ts';
 import { serviceFor } from '../clients/lookups.ts';
 import type { PolicySet } from '../clients/workload-policies.ts';
 import type { Services } from '../objects/services.ts';
