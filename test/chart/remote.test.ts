@@ -1,7 +1,9 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readInjectionPath } from '../../src/webhooks/injection-path.ts';
 import { withPeers } from '../peers/with-peers.ts';
-import { type ChartObject, NAMESPACE, renderChart } from './chart.ts';
+import { CHART, type ChartObject, NAMESPACE, renderChart } from './chart.ts';
 import { permissionsOf, printPermission } from './permissions.ts';
 
 const remote = { clusterId: 'east', remote: { enabled: true, addresses: ['10.1.2.3', 'fd00::1'] } };
@@ -41,6 +43,12 @@ withPeers(['helm'], 'the chart in a cluster without a control plane', () => {
       { addressType: 'IPv4', endpoints: [{ addresses: ['10.1.2.3'] }] },
       { addressType: 'IPv6', endpoints: [{ addresses: ['fd00::1'] }] },
     ]);
+  });
+
+  test('names its account in the notes as elsewhere', async () => {
+    // helm renders notes only for a cluster.
+    const notes = await readFile(join(CHART, 'templates/NOTES.txt'), 'utf8');
+    expect(/--service-account=(\S+ \S+ \S+)/.exec(notes)?.[1]).toBe('{{ include "fairlead.serviceAccount"');
   });
 
   test('grants its account what the control plane reads, asks and writes there', async () => {
