@@ -79,6 +79,7 @@ import { declarePriorityLabels } from './mesh/clients/priority-labels.ts';
 import { declareSelectors } from './mesh/clients/selectors.ts';
 import { declareProxyConfigs } from './mesh/objects/proxy-configs.ts';
 import { declareSidecars } from './mesh/objects/sidecars.ts';
+import { declarePortsByRoutes } from './mesh/clients/served-ports.ts';
 import { declareViews } from './mesh/clients/views.ts';
 import { declareVirtualServices } from './mesh/objects/virtual-services.ts';
 
@@ -204,6 +205,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const namespaces = declareNamespaces(graph, { ...objects, selectors, audiences });
   const scopes = declareScopes(graph, { proxies, sidecars, namespaces });
   const views = declareViews(graph, { ...objects, namespaces, scopes });
+  const portsByRoutes = declarePortsByRoutes(graph, views, objects);
   const destinationViews = declareDestinationViews(graph, { ...objects, scopes, views });
 
   // What they get.
@@ -216,6 +218,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     securityFilters,
     scopes,
     views,
+    portsByRoutes,
     destinationViews,
     encoder,
   };

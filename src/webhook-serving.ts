@@ -85,11 +85,11 @@ export async function startWebhooks(options: WebhookServingOptions): Promise<Web
   };
 
   let others: OtherNamespaces | undefined;
-  const surroundings = injectionSurroundings(options, files, () => others);
-  const inject: Webhook = async (request, path) => {
+  const surroundingsFor = injectionSurroundings(options, files, () => others);
+  const inject: Webhook = async (request, path, caller) => {
     if (isProbe(request)) return { allowed: false, message: 'this control plane is reached' };
     const began = clock.now();
-    const { verdict, outcome } = await injectPod(request, path, surroundings);
+    const { verdict, outcome } = await injectPod(request, path, surroundingsFor(caller));
     injections[outcome]++;
     measured(clock.now() - began);
     if (!verdict.allowed) log.warn('Pod refused', { object: nameOf(request), problem: verdict.message });
@@ -124,11 +124,12 @@ const load: LoadInjection = (files) => {
   return 'config' in loaded ? { injector: createInjector(loaded.config) } : loaded;
 };
 
+/** By the address of the caller. */
 function injectionSurroundings(
   { config, engine, client, clock, signal }: WebhookServingOptions,
   files: InjectionFiles | undefined,
   others: () => OtherNamespaces | undefined,
-): Parameters<typeof injectPod>[2] {
+): (caller: string) => Parameters<typeof injectPod>[2] {
   const { inputs } = engine.mesh;
   const { clusterId, clusterAliases, rootNamespace } = config.mesh;
   const fresh = new FreshNamespaces(client, clock, signal);
@@ -136,7 +137,7 @@ function injectionSurroundings(
   // As for proxies: a name that is not known means nothing.
   const remoteOf = (name = ''): string | undefined =>
     inputs.remoteClusters.get(ownValue(clusterAliases, name) ?? name)?.id;
-  return {
+  return (caller) => ({
     injector: () => files?.injector,
     meshConfig(cluster) {
       const map: ConfigMap | undefined = inputs.lastGood.get(objectKey(clusterId, rootNamespace, MESH_CONFIG));
@@ -151,10 +152,12 @@ function injectionSurroundings(
     },
     async freshLabelsOf(namespace, cluster) {
       const remote = remoteOf(cluster);
-      const found = await (remote === undefined ? fresh.read(namespace) : others()?.readNamespace(remote, namespace));
+      const found = await (remote === undefined
+        ? fresh.read(namespace, caller)
+        : others()?.readNamespace(remote, namespace, caller));
       return found && labelsIn(found);
     },
-  };
+  });
 }
 
 /** Whether a control plane asks if the API server reaches it. Pods cannot ask. */

@@ -43,3 +43,9 @@ test('values are equal if all their parts are, whatever they are made of', () =>
     },
   );
 });
+
+test('Sets are equal if they have the same elements', () => {
+  expect(deepEqual({ hosts: new Set(['a', 'b']) }, { hosts: new Set(['b', 'a']) })).toBe(true);
+  expect(deepEqual({ hosts: new Set(['a']) }, { hosts: new Set(['*a']) })).toBe(false);
+  expect(deepEqual(new Set(), {})).toBe(false);
+});

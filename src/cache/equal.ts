@@ -1,6 +1,6 @@
 /**
- * Structural equality of plain data and Maps: decides whether a change propagates. Typed arrays are compared by
- * content.
+ * Structural equality of plain data, Maps, and Sets of texts and numbers: decides whether a change propagates. Typed
+ * arrays are compared by content.
  */
 export function deepEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
@@ -20,7 +20,12 @@ export function deepEqual(a: unknown, b: unknown): boolean {
     for (const [key, value] of a) if (!(b.has(key) && deepEqual(value, b.get(key)))) return false;
     return true;
   }
-  if (Array.isArray(b) || b instanceof Uint8Array || b instanceof Map) return false;
+  if (a instanceof Set) {
+    if (!(b instanceof Set) || a.size !== b.size) return false;
+    for (const element of a) if (!b.has(element)) return false;
+    return true;
+  }
+  if (Array.isArray(b) || b instanceof Uint8Array || b instanceof Map || b instanceof Set) return false;
   const left = a as Record<string, unknown>;
   const right = b as Record<string, unknown>;
   const keys = Object.keys(left);

@@ -11,21 +11,29 @@ function setup({ waits = false } = {}) {
   const reads: string[] = [];
   const answers: (() => void)[] = [];
   const api = {
-    get(_: string, { query }: { readonly query: { readonly fieldSelector: string } }) {
+    get(
+      _: string,
+      { query, signal }: { readonly query: { readonly fieldSelector: string }; readonly signal: AbortSignal },
+    ) {
       const name = query.fieldSelector.replace('metadata.name=', '');
       reads.push(name);
       const found = { items: [{ metadata: { name, labels: { read: `${reads.length}` } } }] };
-      return waits ? new Promise((resolve) => answers.push(() => resolve(found))) : Promise.resolve(found);
+      if (!waits) return Promise.resolve(found);
+      return new Promise((resolve, reject) => {
+        answers.push(() => resolve(found));
+        signal.addEventListener('abort', reject);
+      });
     },
   } as unknown as KubeApi;
   const namespaces = new FreshNamespaces(api, clock, stopping.signal);
   /** The results so far, in the order of the calls. */
-  const read = (...names: readonly string[]) => {
+  const readBy = (caller: string, ...names: readonly string[]) => {
     const results: unknown[] = names.map(() => 'pending');
-    for (const [i, name] of names.entries()) void namespaces.read(name).then((found) => (results[i] = found));
+    for (const [i, name] of names.entries()) void namespaces.read(name, caller).then((found) => (results[i] = found));
     return results;
   };
-  return { clock, reads, answers, read, stopping };
+  const read = (...names: readonly string[]) => readBy('api-server', ...names);
+  return { clock, reads, answers, read, readBy, stopping };
 }
 
 const names = (prefix: string, count: number): string[] => Array.from({ length: count }, (_, i) => `${prefix}-${i}`);
@@ -93,5 +101,37 @@ test('whoever waits at the end is told', async () => {
   stopping.abort();
   await clock.settle();
   expect(found).not.toContain('pending');
+  expect(clock.pending).toBe(0);
+});
+
+test('a caller that asks for invented namespaces again and again keeps no other one waiting', async () => {
+  const { clock, reads, readBy } = setup();
+  for (let i = 0; i < 5; i++) {
+    readBy('anybody', ...names(`invented-${i}`, 1_000));
+    const found = readBy('api-server', ...names(`new-${i}`, 3));
+    await clock.advance(400);
+    expect(found).toEqual([expect.anything(), expect.anything(), expect.anything()]);
+    await clock.advance(2_600);
+  }
+  expect(reads.length).toBeGreaterThan(200);
+});
+
+test('a namespace for which several callers wait is read once', async () => {
+  const { clock, reads, readBy } = setup();
+  readBy('a', ...names('first', 50));
+  await clock.settle();
+  const found = [readBy('a', 'x'), readBy('b', 'x'), readBy('c', 'y')];
+  await clock.advance(200);
+  expect(found.flat()).toEqual([expect.anything(), expect.anything(), expect.anything()]);
+  expect(reads.slice(50)).toEqual(['x', 'y']);
+});
+
+test('an API server that does not answer is given up after a while', async () => {
+  const { clock, read } = setup({ waits: true });
+  const found = read('a');
+  await clock.advance(2_900);
+  expect(found).toEqual(['pending']);
+  await clock.advance(200);
+  expect(found).toEqual([undefined]);
   expect(clock.pending).toBe(0);
 });

@@ -1,5 +1,6 @@
 import { isObject, type Json } from '../api/json.ts';
 import type { Clock } from '../clock.ts';
+import { FairSemaphore } from '../fair-semaphore.ts';
 import type { KubeApi } from './client.ts';
 import { collectionPath } from './paths.ts';
 import { TokenBucket } from './token-bucket.ts';
@@ -9,24 +10,29 @@ const type = { group: '', version: 'v1', plural: 'namespaces' };
 const PATIENCE = 3_000;
 /** Reads of one cluster, whoever causes them: more are not made. */
 const RATE = { rate: 20, burst: 50 };
-/** Namespaces that have their turn in time. */
-const MOST_WAITING = (RATE.rate * PATIENCE) / 1_000;
+/** Namespaces that have their turn in time, beside the one whose turn it is. */
+const MOST_WAITING = (RATE.rate * PATIENCE) / 1_000 - 1;
 
+/** Those who wait for the next read of a namespace. */
 interface Waiting {
+  readonly name: string;
   readonly found: Promise<Json | undefined>;
   readonly settle: (found: Json | undefined | Promise<Json | undefined>) => void;
+  /** How each caller gives up its turn, if it has one. */
+  readonly turns: Map<string, (() => void) | undefined>;
 }
 
 /**
- * Reads single namespaces for callers that cannot wait for the watch. Namespaces take turns, with one read for all who
- * have asked for it until then: a namespace in which many Pods are created costs as much as any other.
+ * Reads single namespaces for callers that cannot wait for the watch. Callers take turns, because anybody can invent
+ * names of namespaces, and so do the namespaces of one caller. One read is for all who have asked for the namespace until
+ * then: a namespace in which many Pods are created costs as much as any other.
  */
 export class FreshNamespaces {
   readonly #api: KubeApi;
   readonly #clock: Clock;
   readonly #signal: AbortSignal;
   readonly #budget: TokenBucket;
-  /** By name, the next one first. */
+  readonly #turns = new FairSemaphore(1);
   readonly #waiting = new Map<string, Waiting>();
   readonly #reading = new Set<string>();
   #cancel: (() => void) | undefined;
@@ -40,41 +46,45 @@ export class FreshNamespaces {
   }
 
   /**
-   * As it is after this call; undefined if it is not there, or the API server cannot say soon, or too many are asked for.
-   * Never rejects.
+   * As it is after this call; undefined if it is not there, or the API server cannot say soon, or the caller asks for more
+   * than its share. Never rejects.
    */
-  read(name: string): Promise<Json | undefined> {
+  read(name: string, caller: string): Promise<Json | undefined> {
     const known = this.#waiting.get(name);
-    if (known !== undefined) return known.found;
-    if (this.#waiting.size >= MOST_WAITING || this.#signal.aborted) return Promise.resolve(undefined);
-    const { promise: found, resolve: settle } = Promise.withResolvers<Json | undefined>();
-    this.#waiting.set(name, { found, settle });
-    this.#serve();
-    return found;
+    if (known?.turns.has(caller) === true) return known.found;
+    if (this.#signal.aborted || this.#turns.isCrowded(caller, MOST_WAITING)) return Promise.resolve(undefined);
+    const waiting = known ?? { name, turns: new Map(), ...promise() };
+    waiting.turns.set(caller, undefined);
+    this.#waiting.set(name, waiting);
+    // The next read is for all who ask until this one ends.
+    if (!this.#reading.has(name)) this.#takeTurn(waiting, caller);
+    return waiting.found;
   }
 
-  #serve(): void {
-    if (this.#cancel !== undefined) return;
-    for (const [name, { settle }] of this.#waiting) {
-      // The next read is for all who ask until this one ends.
-      if (this.#reading.has(name)) continue;
-      const wait = this.#budget.take(this.#clock.now());
-      if (wait > 0) {
-        this.#cancel = this.#clock.after(wait, () => {
-          this.#cancel = undefined;
-          this.#serve();
-        });
-        return;
-      }
-      this.#waiting.delete(name);
-      this.#reading.add(name);
-      settle(
-        this.#get(name).finally(() => {
-          this.#reading.delete(name);
-          this.#serve();
-        }),
-      );
+  #takeTurn(waiting: Waiting, caller: string): void {
+    const giveUp = this.#turns.wait(caller, 1, () => this.#begin(waiting, caller));
+    if (this.#waiting.get(waiting.name) === waiting) waiting.turns.set(caller, giveUp);
+  }
+
+  /** It is the caller's turn, which lasts until there is budget. */
+  #begin(waiting: Waiting, caller: string): void {
+    const wait = this.#budget.take(this.#clock.now());
+    if (wait > 0) {
+      this.#cancel = this.#clock.after(wait, () => this.#begin(waiting, caller));
+      return;
     }
+    const { name, settle, turns } = waiting;
+    this.#waiting.delete(name);
+    this.#reading.add(name);
+    settle(this.#get(name).finally(() => this.#ended(name)));
+    for (const giveUp of turns.values()) giveUp?.();
+    this.#turns.leave(caller, 1);
+  }
+
+  #ended(name: string): void {
+    this.#reading.delete(name);
+    const next = this.#waiting.get(name);
+    for (const caller of next?.turns.keys() ?? []) this.#takeTurn(next!, caller);
   }
 
   #end(): void {
@@ -84,17 +94,26 @@ export class FreshNamespaces {
   }
 
   async #get(name: string): Promise<Json | undefined> {
+    const late = new AbortController();
+    const cancel = this.#clock.after(PATIENCE, () => late.abort());
     try {
       // As a list: that is what the control plane has a right to.
       const found = await this.#api.get(collectionPath(type), {
         query: { fieldSelector: `metadata.name=${name}`, limit: 1 },
-        signal: AbortSignal.any([this.#signal, AbortSignal.timeout(PATIENCE)]),
+        signal: AbortSignal.any([this.#signal, late.signal]),
       });
       const items: unknown = isObject(found) ? found['items'] : undefined;
       const [item] = Array.isArray(items) ? (items as unknown[]) : [];
       return isObject(item) ? item : undefined;
     } catch {
       return undefined;
+    } finally {
+      cancel();
     }
   }
+}
+
+function promise(): Pick<Waiting, 'found' | 'settle'> {
+  const { promise: found, resolve: settle } = Promise.withResolvers<Json | undefined>();
+  return { found, settle };
 }

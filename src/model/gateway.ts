@@ -1,6 +1,8 @@
 import type { ObjectRef } from '../api/object.ts';
 import type { Aged } from './age.ts';
-import { coverOf, isSubsetOf, isWildcard } from './host.ts';
+import { isWildcard } from './host.ts';
+import { coverOf, coveredIn } from './host-set.ts';
+import { remembered } from './remembered.ts';
 import type { Labels } from './labels.ts';
 import type { L4Target } from './listener.ts';
 import type { Protocol } from './service.ts';
@@ -127,14 +129,22 @@ export function hostsFor(server: Pick<GatewayServer, 'hosts'>, namespace: string
 
 /** The hosts that both lists cover: if one of two patterns is within the other, the more specific one. */
 export function intersectHosts(a: readonly string[], b: readonly string[]): readonly string[] {
-  const found = new Set<string>();
-  const isCovered = coverOf(b);
-  for (const left of a) {
-    if (isCovered(left)) found.add(left);
-    if (isWildcard(left)) for (const right of b) if (isSubsetOf(right, left)) found.add(right);
-  }
-  return [...found];
+  return intersectionWith(b)(a);
 }
+
+/** The same for many lists, each in as many steps as it is long. */
+export const intersectionWith = remembered((b: readonly string[]): ((a: readonly string[]) => readonly string[]) => {
+  const isCovered = coverOf(b);
+  const covered = coveredIn(b);
+  return (a) => {
+    const found = new Set<string>();
+    for (const left of a) {
+      if (isCovered(left)) found.add(left);
+      if (isWildcard(left)) for (const right of covered(left)) found.add(right);
+    }
+    return [...found];
+  };
+});
 
 /** Whether requests reach the server over TLS, or are redirected until they do. */
 export function isSecure({ serves, httpsRedirect }: GatewayServer): boolean {

@@ -37,13 +37,6 @@ export function isSubsetOf(a: string, b: string): boolean {
   return isWildcard(a) ? a.slice(1).endsWith(suffix) : a.endsWith(suffix);
 }
 
-/** Whether hosts are covered by any of these. Built once, for checking thousands of hosts against thousands. */
-export function coverOf(hosts: readonly string[]): (host: string) => boolean {
-  const all = new Set(hosts);
-  const wildcards = hosts.filter(isWildcard);
-  return (host) => all.has(host) || wildcards.some((wildcard) => isSubsetOf(host, wildcard));
-}
-
 /** Most specific first: exact before wildcard, longer before shorter, then alphabetical. */
 export function compareSpecificity(a: string, b: string): number {
   const wildA = isWildcard(a);

@@ -155,6 +155,20 @@ export function covers(pattern: string, locality: string): boolean {
   );
 }
 
+/** Whether a pattern covers any of these localities. Built once, for comparing thousands with thousands. */
+export function coverAny(localities: readonly string[]): (pattern: string) => boolean {
+  const covering = new Set<string>();
+  for (const locality of localities) {
+    const [region, zone, subzone] = partsOf(locality);
+    for (const r of ['*', region])
+      for (const z of ['*', zone]) for (const s of ['*', subzone]) covering.add([r, z, s].join('/'));
+  }
+  return (pattern) => {
+    const [region, zone, subzone] = partsOf(pattern);
+    return covering.has([region, zone || '*', subzone || '*'].join('/'));
+  };
+}
+
 export function partsOf(locality: string): readonly [string, string, string] {
   const [region = '', zone = '', ...rest] = locality.split('/');
   return [region, zone, rest.join('/')];

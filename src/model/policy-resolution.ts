@@ -1,3 +1,4 @@
+import { firstBy, remembered } from './remembered.ts';
 import type { ClientTls, DestinationRuleModel, HashKey, Subset, TrafficPolicy } from './traffic-policy.ts';
 
 /** The blocks that port settings replace, even if they leave them out. */
@@ -21,8 +22,10 @@ export function resolvePolicy(
 }
 
 export function subsetOf(rule: DestinationRuleModel | undefined, name: string): Subset | undefined {
-  return name === '' ? undefined : rule?.subsets.find((subset) => subset.name === name);
+  return name === '' || rule === undefined ? undefined : subsetNamed(rule.subsets, name);
 }
+
+const subsetNamed = firstBy(({ name }: Subset) => name);
 
 function withPort(policy: TrafficPolicy, port: TrafficPolicy | undefined): TrafficPolicy {
   if (port === undefined) return policy;
@@ -81,14 +84,14 @@ function tlsModeOf(
 }
 
 /** Names of the workload labels by which the rule prefers endpoints: those labels must be in a proxy's topology. */
-export function failoverLabels(rule: Levels): string[] {
-  return labelsOf(policiesOf(rule).flatMap((policy) => policy.loadBalancer?.localityLb?.failoverPriority ?? []));
-}
+export const failoverLabels = remembered((rule: Levels): readonly string[] =>
+  labelsOf(policiesOf(rule).flatMap((policy) => policy.loadBalancer?.localityLb?.failoverPriority ?? [])),
+);
 
 /** Whether a route to the host may have to hash requests. */
-export function hashesRequests(rule: Levels): boolean {
-  return policiesOf(rule).some((policy) => policy.loadBalancer?.consistentHash !== undefined);
-}
+export const hashesRequests = remembered((rule: Levels): boolean =>
+  policiesOf(rule).some((policy) => policy.loadBalancer?.consistentHash !== undefined),
+);
 
 type Levels = Pick<DestinationRuleModel, 'policy' | 'portPolicies' | 'subsets'>;
 

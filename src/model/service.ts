@@ -4,6 +4,7 @@ import type { Aged } from './age.ts';
 import type { GlobalUse } from './cluster-mesh.ts';
 import type { Labels } from './labels.ts';
 import { ownValue } from './own-value.ts';
+import { contains, firstBy } from './remembered.ts';
 
 /** Istio's protocols. `Unsupported` is a port that names none: its protocol is found by sniffing. */
 export type Protocol =
@@ -45,6 +46,15 @@ export function isRouted(protocol: Protocol): boolean {
   const kind = protocolClass(protocol);
   return kind === 'http' || kind === 'sniffed';
 }
+
+/** The port with a number. TCP and UDP ports may have the same one: the first that is written. */
+export const portNumbered = firstBy(({ number }: ServicePort) => number);
+
+/** The same of ports to which there are clusters. */
+export const servedPort = firstBy(({ number, protocol }: ServicePort) => (protocol === 'UDP' ? undefined : number));
+
+/** The same of ports to which requests have routes. */
+export const routedPort = firstBy(({ number, protocol }: ServicePort) => (isRouted(protocol) ? number : undefined));
 
 /** Explicit HTTP/2: the proxy speaks it to the endpoints without negotiation. */
 export function isHttp2(protocol: Protocol): boolean {
@@ -172,7 +182,7 @@ export function serviceKey(service: Pick<MeshService, 'namespace' | 'host'>): st
 }
 
 export function isVisibleTo(service: Pick<MeshService, 'exportTo'>, namespace: string): boolean {
-  return service.exportTo.includes('*') || service.exportTo.includes(namespace);
+  return contains(service.exportTo, '*') || contains(service.exportTo, namespace);
 }
 
 /** The aliases of a service that clients in a namespace see. */
@@ -185,7 +195,7 @@ export function aliasesFor({ aliases }: Pick<MeshService, 'aliases'>, namespace:
  * is exported to them by name, then what everyone sees.
  */
 export function exportRank(service: Pick<MeshService, 'exportTo' | 'namespace'>, client: string): 0 | 1 | 2 {
-  if (service.exportTo.includes('*')) return 2;
+  if (contains(service.exportTo, '*')) return 2;
   return service.namespace === client ? 0 : 1;
 }
 

@@ -1,9 +1,10 @@
 import type { ObjectRef } from '../api/object.ts';
 import type { Aged } from './age.ts';
-import { isSubsetOf, isWildcard, hostsMatch } from './host.ts';
+import { type HostSet, covers, hostSet, overlaps } from './host-set.ts';
 import type { SidecarIngress } from './inbound.ts';
 import type { Labels } from './labels.ts';
 import type { OutboundPolicy } from './mesh-config.ts';
+import { remembered } from './remembered.ts';
 import type { MeshService, Protocol } from './service.ts';
 import type { ConnectionPool } from './traffic-policy.ts';
 import type { Destination } from './virtual-service.ts';
@@ -63,7 +64,8 @@ export function egressImports(
   clientNamespace: string,
   service: { readonly namespace: string; readonly host: string },
 ): boolean {
-  return imports(hosts, clientNamespace, service.namespace, service.host, isSubsetOf);
+  const parts = importsFrom(hosts, clientNamespace, service.namespace);
+  return isImported(parts, service.host, covers);
 }
 
 /** The ports of a service that an egress listener imports. */
@@ -87,30 +89,64 @@ export function takesPort({ port: own }: EgressListener, port: number): boolean 
 /**
  * Whether egress hosts import a VirtualService, by one of its hosts. A wildcard matches more here than for services.
  */
-export function egressImportsRoutes(
-  hosts: readonly EgressHost[],
-  clientNamespace: string,
-  routes: { readonly namespace: string; readonly hosts: readonly string[] },
-): boolean {
-  return routes.hosts.some((host) => imports(hosts, clientNamespace, routes.namespace, host, hostsMatch));
+export function egressImportsRoutes(hosts: readonly EgressHost[], clientNamespace: string, routes: Routes): boolean {
+  const { length } = routes.hosts;
+  return (length <= FEW ? importsRoutes(hosts, clientNamespace) : importsManyRoutes(hosts)(clientNamespace))(routes);
 }
 
-function imports(
+interface Routes {
+  readonly namespace: string;
+  readonly hosts: readonly string[];
+}
+
+/** With more hosts, an answer is kept: each of them asks. */
+const FEW = 8;
+
+function importsRoutes(hosts: readonly EgressHost[], clientNamespace: string): (routes: Routes) => boolean {
+  return (routes) => {
+    const parts = importsFrom(hosts, clientNamespace, routes.namespace);
+    return routes.hosts.some((host) => isImported(parts, host, overlaps));
+  };
+}
+
+const importsManyRoutes = remembered((hosts: readonly EgressHost[]) => {
+  const byClient = new Map<string, (routes: Routes) => boolean>();
+  return (client: string): ((routes: Routes) => boolean) => {
+    const known = byClient.get(client) ?? remembered(importsRoutes(hosts, client));
+    byClient.set(client, known);
+    return known;
+  };
+});
+
+/** Egress hosts for one namespace. */
+interface Imports {
+  readonly included: HostSet;
+  readonly excluded: HostSet;
+}
+
+const byNamespace = remembered((hosts: readonly EgressHost[]): ReadonlyMap<string, Imports> => {
+  const groups = Map.groupBy(hosts, ({ namespace }) => namespace);
+  const setOf = (entries: readonly EgressHost[], excludes: boolean): HostSet =>
+    hostSet(entries.filter(({ excluded }) => excluded === excludes).map(({ host }) => host));
+  return new Map(
+    Array.from(groups, ([namespace, entries]) => [
+      namespace,
+      { included: setOf(entries, false), excluded: setOf(entries, true) },
+    ]),
+  );
+});
+
+/** What egress hosts say about a namespace. */
+export function importsFrom(
   hosts: readonly EgressHost[],
   clientNamespace: string,
   namespace: string,
-  host: string,
-  matches: (host: string, imported: string) => boolean,
-): boolean {
-  let imported = false;
-  for (const entry of hosts) {
-    const scope = entry.namespace === '.' ? clientNamespace : entry.namespace;
-    if (scope !== '*' && scope !== namespace) continue;
-    if (entry.excluded) {
-      if (isSubsetOf(host, entry.host)) return false;
-    } else if (!imported) {
-      imported = isWildcard(host) || isWildcard(entry.host) ? matches(host, entry.host) : host === entry.host;
-    }
-  }
-  return imported;
+): readonly Imports[] {
+  const all = byNamespace(hosts);
+  const names = namespace === clientNamespace ? ['*', namespace, '.'] : ['*', namespace];
+  return names.map((name) => all.get(name)).filter((found) => found !== undefined);
+}
+
+function isImported(parts: readonly Imports[], host: string, matches: typeof covers | typeof overlaps): boolean {
+  return parts.some(({ included }) => matches(included, host)) && !parts.some(({ excluded }) => covers(excluded, host));
 }

@@ -57,7 +57,8 @@ export function followOtherClusters(
     identitiesOf: (address) => (meshed ? meshed.identitiesOf(address) : []),
     syncTimeouts: () => both.reduce((sum, each) => sum + each.syncTimeouts(), 0),
     tokens: { issuerOf: (cluster) => remote?.tokens.issuerOf(cluster) },
-    readNamespace: (cluster, name) => remote?.readNamespace(cluster, name) ?? Promise.resolve(undefined),
+    readNamespace: (cluster, name, caller) =>
+      remote?.readNamespace(cluster, name, caller) ?? Promise.resolve(undefined),
     events: () => remote?.events() ?? { add: 0, update: 0, delete: 0 },
     async end() {
       await Promise.all(both.map((each) => each.end()));

@@ -70,7 +70,7 @@ export interface RemoteClusterOptions {
 export interface RemoteKubernetes extends RemoteSource {
   /** What its API server says about tokens. */
   readonly tokens: TokenIssuer;
-  readNamespace(name: string): Promise<Json | undefined>;
+  readNamespace(name: string, caller: string): Promise<Json | undefined>;
 }
 
 /** Reads another Kubernetes. */
@@ -126,7 +126,7 @@ export function readRemoteCluster(id: string, options: RemoteClusterOptions): Re
   return {
     ready,
     ended: Promise.all([reader.run({ signal }), account.run(), serve()]).then(() => api.close()),
-    readNamespace: (name) => fresh.read(name),
+    readNamespace: (name, caller) => fresh.read(name, caller),
     tokens: { cluster: id, review: (token) => account.review(token) },
     trouble: () => troubleIn(reader, clock),
     figures() {

@@ -60,7 +60,7 @@ export interface RemoteClusters extends FollowedClusters {
   /** Who reviews their tokens. */
   readonly tokens: TokenIssuers;
   /** As it is now; undefined if it is not there, or its API server cannot say soon. Never rejects. */
-  readNamespace(cluster: string, name: string): Promise<Json | undefined>;
+  readNamespace(cluster: string, name: string, caller: string): Promise<Json | undefined>;
 }
 
 /**
@@ -113,9 +113,9 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
     reports: () => reportsOf(clusters.statuses(), choice.refusals, (id) => sinks.get(id)?.leftOut()),
     syncTimeouts: () => clusters.syncTimeouts,
     events: () => source.events(),
-    async readNamespace(id, name) {
+    async readNamespace(id, name, caller) {
       const from = clusters.sourceOf(id);
-      return from === 'unknown' ? undefined : from?.readNamespace(name);
+      return from === 'unknown' ? undefined : from?.readNamespace(name, caller);
     },
     tokens: {
       issuerOf(id) {

@@ -1,6 +1,6 @@
 import type { Client, DestinationName, DestinationTarget } from '../model/client.ts';
 import { hashKeyOf, subsetOf } from '../model/policy-resolution.ts';
-import { outboundCluster, type MeshService } from '../model/service.ts';
+import { type MeshService, outboundCluster, servedPort } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 import type { Labels } from '../model/labels.ts';
 
@@ -34,7 +34,7 @@ export function resolveDestination(
   const port = written ?? onlyPort ?? listenerPort;
   const cluster = outboundCluster(port, subset, service?.host ?? named?.externalName ?? host);
   if (service === undefined) return { kind: 'missing', what: 'host', cluster };
-  if (!service.ports.some(({ number, protocol }) => number === port && protocol !== 'UDP')) {
+  if (servedPort(service.ports, port) === undefined) {
     return { kind: 'missing', what: 'port', cluster };
   }
   const rule = find.rule(service);

@@ -1,9 +1,11 @@
 import type { Problem } from '../api/problem.ts';
 import type { DestinationLookup } from '../model/client.ts';
-import { type BoundServer, hostsFor, intersectHosts } from '../model/gateway.ts';
-import { hostsMatch } from '../model/host.ts';
+import { type BoundServer, hostsFor, intersectionWith } from '../model/gateway.ts';
+import { haveCommon, hostSet } from '../model/host-set.ts';
+import { routesFor, routesOn } from '../model/l4-routes.ts';
 import type { L4Target } from '../model/listener.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
+import { contains, remembered } from '../model/remembered.ts';
 import type { L4Destination, L4Match, VirtualServiceModel } from '../model/virtual-service.ts';
 import { routeTarget } from './outbound-chains.ts';
 import { missingDestination } from './missing-destination.ts';
@@ -34,12 +36,14 @@ export function tcpRoute(
   input: ForwardInput,
 ): { readonly route: GatewayForward | undefined; readonly problems: readonly Problem[] } {
   for (const model of usersOf(bound, input))
-    for (const { matches, destinations } of model.tcp)
-      if (matches.length === 0 || matches.some((match) => holds(match, bound)))
+    for (const { route, matches } of routesOn(bound.server.port.number, model.tcp)) {
+      const { destinations } = route;
+      if (route.matches.length === 0 || matches.some((match) => holds(match, bound)))
         return {
           route: { model, target: targetOf(bound, destinations, model, input) },
           problems: missingDestinations(bound, destinations, model, input),
         };
+    }
   return { route: undefined, problems: [] };
 }
 
@@ -55,10 +59,12 @@ export function passthroughRoutes(
   const problems: Problem[] = [];
   for (const model of usersOf(bound, input)) {
     const accepted = hostsFor(bound.server, model.namespace);
-    for (const { field, matches, destinations } of model.tls) {
-      const holding = matches.flatMap((match, i) => {
-        const serverNames = holds(match, bound) ? intersectHosts(match.sniHosts, accepted) : [];
-        return serverNames.length > 0 ? [{ serverNames, i }] : [];
+    const hostsOf = intersectionWith(accepted);
+    for (const { route, matches } of routesFor(accepted, model.tls)) {
+      const { field, destinations } = route;
+      const holding = matches.flatMap((match) => {
+        const serverNames = holds(match, bound) ? hostsOf(match.sniHosts) : [];
+        return serverNames.length > 0 ? [{ serverNames, i: placesOf(route.matches).get(match)! }] : [];
       });
       if (holding.length === 0) continue;
       problems.push(...missingDestinations(bound, destinations, model, input));
@@ -73,14 +79,18 @@ export function passthroughRoutes(
 /** VirtualServices with a host that the server accepts from their namespace. */
 function usersOf({ server }: BoundServer, { virtualServices }: ForwardInput): readonly VirtualServiceModel[] {
   return virtualServices.filter(({ namespace, hosts }) => {
-    const accepted = hostsFor(server, namespace);
-    return hosts.some((host) => accepted.some((pattern) => hostsMatch(pattern, host)));
+    const accepted = hostSet(hostsFor(server, namespace));
+    return haveCommon(accepted, setOf(hosts));
   });
 }
 
+const setOf = remembered(hostSet);
+
+const placesOf = remembered((matches: readonly L4Match[]) => new Map(matches.map((match, i) => [match, i])));
+
 /** Ignores the source of a connection: it comes from outside the mesh. */
 function holds({ port, gateways }: L4Match, { server, gateway }: BoundServer): boolean {
-  return (port === 0 || port === server.port.number) && (gateways.length === 0 || gateways.includes(gateway));
+  return (port === 0 || port === server.port.number) && (gateways.length === 0 || contains(gateways, gateway));
 }
 
 function targetOf(

@@ -4,10 +4,20 @@ import { canonicalCidr } from '../model/cidr.ts';
 import type { Client, DestinationLookup, DestinationTarget } from '../model/client.ts';
 import type { EndpointSummary } from '../model/endpoint.ts';
 import { isServed } from '../model/dns-endpoints.ts';
+import { routesOn } from '../model/l4-routes.ts';
+import { contains } from '../model/remembered.ts';
 import { isWildcard } from '../model/host.ts';
 import type { L4Chain, L4Target } from '../model/listener.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
-import { type MeshService, type ServicePort, aliasesFor, isTls, outboundCluster } from '../model/service.ts';
+import {
+  type MeshService,
+  type ServicePort,
+  aliasesFor,
+  isTls,
+  outboundCluster,
+  portNumbered,
+} from '../model/service.ts';
+import { subsetOf } from '../model/policy-resolution.ts';
 import type { DestinationRuleModel, TrafficPolicy } from '../model/traffic-policy.ts';
 import { type L4Destination, type L4Match, type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { type Candidate, inOrderOfPrecedence } from './virtual-service-selection.ts';
@@ -43,8 +53,8 @@ function tlsChains(input: ChainInput, models: readonly VirtualServiceModel[]): L
   const found = new Map<string, L4Chain>();
   let { subnets } = input;
   for (const model of models)
-    for (const route of model.tls)
-      for (const match of route.matches) {
+    for (const { route, matches } of routesOn(input.port.number, model.tls))
+      for (const match of matches) {
         if (!holds(match, input)) continue;
         // In Istio, the ranges of one match also apply to later matches that name none. Existing meshes rely on that.
         if (match.destinationSubnets.length > 0 && input.port.number > 0) subnets = match.destinationSubnets;
@@ -70,8 +80,8 @@ function serverNames({ service, client, port, shared }: ChainInput): readonly st
 function tcpChains(input: ChainInput, models: readonly VirtualServiceModel[]): L4Chain[] {
   const found: L4Chain[] = [];
   for (const model of models)
-    for (const route of model.tcp) {
-      const holding = route.matches.filter((match) => holds(match, input));
+    for (const { route, matches } of routesOn(input.port.number, model.tcp)) {
+      const holding = matches.filter((match) => holds(match, input));
       if (route.matches.length > 0 && holding.length === 0) continue;
       const target = routeTarget(route.destinations, model, input);
       const chain = { serverNames: [], target, route: { ref: model.ref } };
@@ -92,11 +102,10 @@ function sameRanges(a: readonly string[], b: readonly string[]): boolean {
   return text(a) === text(b);
 }
 
-/** Whether a match can apply, as far as that is known before there is a connection. */
-function holds(match: L4Match, { client, port }: ChainInput): boolean {
+/** Whether a match for the port can apply, as far as that is known before there is a connection. */
+function holds(match: L4Match, { client }: ChainInput): boolean {
   return (
-    (match.gateways.length === 0 || match.gateways.includes(meshGateway)) &&
-    (match.port === 0 || match.port === port.number) &&
+    (match.gateways.length === 0 || contains(match.gateways, meshGateway)) &&
     (match.sourceNamespace === '' || match.sourceNamespace === client.namespace) &&
     client.matches(match.sourceLabels)
   );
@@ -108,7 +117,7 @@ function ownChain(input: ChainInput, names: readonly string[]): L4Chain {
   const [only] = service.ports;
   // A unix socket has no port: the target is clear only for a service with exactly one.
   const number = port.number === 0 && service.ports.length === 1 && only !== undefined ? only.number : port.number;
-  const exists = service.ports.some((known) => known.number === number);
+  const exists = portNumbered(service.ports, number) !== undefined;
   const cluster =
     exists && isServed(service, number, {}, input.summary)
       ? outboundCluster(number, '', service.host)
@@ -201,7 +210,7 @@ export function policyOf(
   subsetName: string,
 ): Pick<L4Target, 'idleTimeout' | 'maxConnectionDuration' | 'hashSourceIp' | 'tunnel'> {
   const top: TrafficPolicy = rule?.policy ?? {};
-  const subset = subsetName === '' ? undefined : rule?.subsets.find(({ name }) => name === subsetName)?.policy;
+  const subset = subsetOf(rule, subsetName)?.policy;
   const { idleTimeout, maxConnectionDuration } = top.connectionPool?.tcp ?? {};
   const tunnel = subsetName === '' ? top.tunnel : subset?.tunnel;
   const balancer = subset?.loadBalancer ?? top.loadBalancer;

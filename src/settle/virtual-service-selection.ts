@@ -1,5 +1,6 @@
 import type { Client } from '../model/client.ts';
 import { isWildcard } from '../model/host.ts';
+import { contains } from '../model/remembered.ts';
 import { meshGateway, type HttpMatch, type HttpRoute, type VirtualServiceModel } from '../model/virtual-service.ts';
 
 /** Which client gets routes, and where: matches that can never apply there are left out. */
@@ -18,7 +19,7 @@ export interface Candidate {
 }
 
 export function isVisible(model: VirtualServiceModel, namespace: string): boolean {
-  return model.exportTo.includes('*') || model.exportTo.includes(namespace);
+  return contains(model.exportTo, '*') || contains(model.exportTo, namespace);
 }
 
 /**
@@ -26,7 +27,7 @@ export function isVisible(model: VirtualServiceModel, namespace: string): boolea
  * public ones.
  */
 export function gatewayPrecedence(model: VirtualServiceModel, namespace: string): number {
-  if (model.exportTo.includes('*')) return 2;
+  if (contains(model.exportTo, '*')) return 2;
   return model.namespace === namespace ? 0 : 1;
 }
 
@@ -38,9 +39,9 @@ export function inOrderOfPrecedence<Entry extends Candidate>(entries: readonly E
   const ranks: [Entry[], Entry[], Entry[]] = [[], [], []];
   for (const entry of entries) {
     const { model } = entry;
-    if (!model.gateways.includes(meshGateway)) continue;
-    if (model.exportTo.includes('*')) ranks[2].push(entry);
-    else if (model.exportTo.includes(namespace)) ranks[model.namespace === namespace ? 0 : 1].push(entry);
+    if (!contains(model.gateways, meshGateway)) continue;
+    if (contains(model.exportTo, '*')) ranks[2].push(entry);
+    else if (contains(model.exportTo, namespace)) ranks[model.namespace === namespace ? 0 : 1].push(entry);
   }
   return ranks.flat();
 }
@@ -80,7 +81,7 @@ export function dependsOnSourceNamespace({ http }: VirtualServiceModel): boolean
 export function matchCanHold(match: HttpMatch, scope: RouteScope): boolean {
   if (match.port !== 0 && match.port !== scope.listenerPort) return false;
   // A match that names gateways says nothing else about its source.
-  if (match.gateways.length > 0) return match.gateways.includes(scope.gateway);
+  if (match.gateways.length > 0) return contains(match.gateways, scope.gateway);
   return sourceMatches(match, scope.client);
 }
 

@@ -8,8 +8,11 @@ import { Connections } from '../ops/connections.ts';
 import { type AdmissionRequest, type ReadReview, type Verdict, readReview, writeReview } from './admission-review.ts';
 import { Unanswerable, readBody } from './body.ts';
 
-/** Decides about one object; `path` is what follows the name of the webhook in the URL. May throw: the caller gets a 500. */
-export type Webhook = (request: AdmissionRequest, path: string) => Verdict | Promise<Verdict>;
+/**
+ * Decides about one object; `path` is what follows the name of the webhook in the URL, `caller` an address. May throw: the
+ * caller gets a 500.
+ */
+export type Webhook = (request: AdmissionRequest, path: string, caller: string) => Verdict | Promise<Verdict>;
 
 export interface WebhookServerOptions {
   readonly address: { readonly host: string; readonly port: number };
@@ -211,10 +214,10 @@ interface Answer {
   readonly verdict: Verdict;
 }
 
-async function decide(review: ReadReview, { webhook, path }: Call): Promise<Answer> {
+async function decide(review: ReadReview, { webhook, path, client }: Call): Promise<Answer> {
   if ('problem' in review) throw new Unanswerable('malformed', 400, review.problem);
   if ('refused' in review) return { uid: review.uid, verdict: { allowed: false, message: review.refused } };
-  return { uid: review.request.uid, verdict: await webhook(review.request, path) };
+  return { uid: review.request.uid, verdict: await webhook(review.request, path, client) };
 }
 
 /** Works once it has these turns, one after the other, and keeps them until it waits for others, or until it is done. */

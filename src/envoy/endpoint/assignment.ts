@@ -1,6 +1,6 @@
 import type { Affinity } from '../../model/cluster-mesh.ts';
 import type { Labels } from '../../model/labels.ts';
-import { selects } from '../../model/labels.ts';
+import { selected } from '../../model/labels.ts';
 import type { ClusterSettings } from '../../model/mesh-config.ts';
 import type { MeshService } from '../../model/service.ts';
 import type { TrafficPolicy } from '../../model/traffic-policy.ts';
@@ -146,18 +146,16 @@ export function sendsUnhealthy(policy: TrafficPolicy, service: Pick<MeshService,
 
 function selectEndpoints(input: AssignmentInput): readonly EncodedEndpoint[] {
   const { endpoints, subsetLabels, policy, service, topology } = input;
-  const wanted = Object.keys(subsetLabels).length > 0;
   const unhealthy = sendsUnhealthy(policy, service);
   const draining = service.persistentSession;
   const sharedBy = service.nodeLocal ? [] : input.sharedBy;
-  return endpoints.filter(
+  return selected(endpoints, subsetLabels).filter(
     (endpoint) =>
       (input.forwards !== true || isMarked(endpoint, input.mtls)) &&
       (endpoint.sendable || endpoint.address === '') &&
       endpoint.health !== 'Terminating' &&
       (unhealthy || endpoint.health !== 'UnHealthy') &&
       (draining || !isDraining(endpoint)) &&
-      (!wanted || selects(subsetLabels, endpoint.labels)) &&
       (sharedBy === undefined ||
         topology === undefined ||
         endpoint.cluster === topology.cluster ||

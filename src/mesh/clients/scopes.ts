@@ -1,6 +1,6 @@
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { contentHash } from '../../model/hash.ts';
-import { type EgressListener, type SidecarModel, everything } from '../../model/sidecar.ts';
+import { type EgressListener, type SidecarModel, everything, importsFrom } from '../../model/sidecar.ts';
 import { type Traits, listenerTraitsKey, traitsKey, viewTraits } from '../../model/traits.ts';
 import type { NamespaceClients, Namespaces } from './namespaces.ts';
 import type { Proxies, Scope } from './proxies.ts';
@@ -109,13 +109,10 @@ const anyNamespace = '';
 
 /** How much of a namespace an egress listener can import. */
 function reachOf(listener: EgressListener, client: string, namespace: string): 'nothing' | 'something' | 'everything' {
-  const covering = listener.hosts.filter((entry) => {
-    const target = entry.namespace === '.' ? client : entry.namespace;
-    return target === '*' || target === namespace;
-  });
-  if (!covering.some((entry) => !entry.excluded)) return 'nothing';
-  const whole = covering.some((entry) => entry.host === '*' && !entry.excluded);
-  return whole && covering.every((entry) => !entry.excluded) ? 'everything' : 'something';
+  const parts = importsFrom(listener.hosts, client, namespace);
+  if (!parts.some(({ included }) => included.hosts.size > 0)) return 'nothing';
+  const whole = parts.some(({ included }) => included.hosts.has('*'));
+  return whole && parts.every(({ excluded }) => excluded.hosts.size === 0) ? 'everything' : 'something';
 }
 
 function viewOf(

@@ -1,10 +1,11 @@
-import type { Reader } from '../../cache/graph.ts';
+import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { isWildcard } from '../../model/host.ts';
-import { isRouted } from '../../model/service.ts';
-import { importedPorts } from '../../model/sidecar.ts';
+import { type MeshService, isRouted, routedPort } from '../../model/service.ts';
+import { egressImports, importedPorts, takesPort } from '../../model/sidecar.ts';
 import { type CoveredServices, coveredBy } from './covered-services.ts';
 import { type ClientView, type ServiceLookup, serviceFor } from './lookups.ts';
 import type { RouteHost, RouteHosts } from './route-hosts.ts';
+import type { RouteHostView, Views } from './views.ts';
 import { egressOf } from '../objects/sidecars.ts';
 import type { VirtualServices } from '../objects/virtual-services.ts';
 
@@ -12,6 +13,28 @@ export interface PortDeps extends ServiceLookup {
   readonly routeHosts: RouteHosts;
   readonly coveredServices: CoveredServices;
   readonly virtualServices: VirtualServices;
+  readonly portsByRoutes: PortsByRoutes;
+}
+
+/** For clients with a Sidecar, the ports of the services that the hosts of a VirtualService name: all of them ask. */
+export type PortsByRoutes = Collection<readonly number[]>;
+
+export function declarePortsByRoutes(
+  graph: Graph,
+  { routeHostViews }: Views,
+  deps: Omit<PortDeps, 'portsByRoutes'>,
+): PortsByRoutes {
+  const uses = graph.index<RouteHostView>('clients of routes', routeHostViews, (_, { view, host }) =>
+    view.egress === undefined ? [] : [portsKey(host.virtualService, view)],
+  );
+  return graph.derive('ports by routes', uses, (key, [first], read, emit: Emit<readonly number[]>) => {
+    const { view, host } = first.value;
+    emit(key, computedPorts(host.virtualService, view, read, deps));
+  });
+}
+
+function portsKey(virtualService: string, { client, traits, egress }: ClientView): string {
+  return [virtualService, client, traits.proxyType, egress?.sidecar, egress?.listener].join('|');
 }
 
 /** Whether HTTP proxies get a host without a service: only alongside services on port 80. */
@@ -21,7 +44,7 @@ export function isProxied(
   read: Reader,
   deps: PortDeps,
 ): boolean {
-  return namedPorts(virtualService, view, read, deps).has(80);
+  return namedPorts(virtualService, view, read, deps).includes(80);
 }
 
 /** Ports on which a VirtualService's hosts are served if they have no service there: 80, and those of its services. */
@@ -35,7 +58,17 @@ export function activePorts(
 }
 
 /** Ports of the services that the VirtualService's hosts name. */
-function namedPorts(virtualService: string, view: ClientView, read: Reader, deps: PortDeps): ReadonlySet<number> {
+function namedPorts(virtualService: string, view: ClientView, read: Reader, deps: PortDeps): readonly number[] {
+  const known = view.egress && read.get(deps.portsByRoutes, portsKey(virtualService, view));
+  return known ?? computedPorts(virtualService, view, read, deps);
+}
+
+function computedPorts(
+  virtualService: string,
+  view: ClientView,
+  read: Reader,
+  deps: Omit<PortDeps, 'portsByRoutes'>,
+): readonly number[] {
   const { hosts, ports, others } = read.get(deps.routeHosts.named, virtualService) ?? {
     hosts: [],
     ports: [],
@@ -43,7 +76,8 @@ function namedPorts(virtualService: string, view: ClientView, read: Reader, deps
   };
   const isWhole = egressOf(read, deps.sidecars, view) === undefined;
   const single = isWhole ? others : [...hosts, ...others];
-  return new Set([...(isWhole ? ports : []), ...single.flatMap((host) => portsFor(host, view, read, deps, 'routed'))]);
+  const found = new Set(single.flatMap((host) => portsFor(host, view, read, deps, 'routed')));
+  return [...new Set([...(isWhole ? ports : []), ...found])];
 }
 
 /**
@@ -54,7 +88,7 @@ export function portsFor(
   host: string,
   view: ClientView,
   read: Reader,
-  deps: PortDeps,
+  deps: Omit<PortDeps, 'portsByRoutes'>,
   which: 'ports' | 'routed',
 ): readonly number[] {
   if (!isWildcard(host)) return portsOf(host, view, read, deps, which);
@@ -63,11 +97,27 @@ export function portsFor(
   return [...covered.ports, ...covered.hosts.flatMap((name) => portsOf(name, view, read, deps, which))];
 }
 
+/** Whether the clients reach the port of a service, which is theirs for its host, by HTTP. */
+export function isRoutedOn(
+  service: MeshService,
+  port: number,
+  view: ClientView,
+  read: Reader,
+  deps: PortDeps,
+): boolean {
+  if (isWildcard(service.host)) return portsFor(service.host, view, read, deps, 'routed').includes(port);
+  const listener = egressOf(read, deps.sidecars, view);
+  return (
+    routedPort(service.ports, port) !== undefined &&
+    (listener === undefined || (takesPort(listener, port) && egressImports(listener.hosts, view.client, service)))
+  );
+}
+
 function portsOf(
   host: string,
   view: ClientView,
   read: Reader,
-  deps: PortDeps,
+  deps: Omit<PortDeps, 'portsByRoutes'>,
   which: 'ports' | 'routed',
 ): readonly number[] {
   const service = serviceFor(read, deps, view, host);

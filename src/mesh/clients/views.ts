@@ -1,6 +1,7 @@
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
+import { remembered } from '../../model/remembered.ts';
 import { type MeshService, isVisibleTo, serviceKey } from '../../model/service.ts';
-import { everything, importedPorts } from '../../model/sidecar.ts';
+import { egressImports, everything, importedPorts, takesPort } from '../../model/sidecar.ts';
 import { viewTraitsKey } from '../../model/traits.ts';
 import type { Candidate } from '../../settle/virtual-service-selection.ts';
 import { candidatesFor, ruleClientOf, serviceFor } from './lookups.ts';
@@ -81,8 +82,7 @@ export function declareViews(graph: Graph, deps: ViewDeps): Views {
     ...new Set(value.outlets.flatMap((outlet) => outlet.views.map((view) => view.key))),
   ]);
   const shardViews = graph.derive('shardViews', scopesByView, (key, [first], read, emit: Emit<ShardView>) => {
-    const views = first.value.outlets.flatMap((outlet) => outlet.views);
-    const view = views.find((candidate) => candidate.key === key)!;
+    const view = viewsByKey(first.value.outlets).get(key)!;
     const made = read.get(deps.inputs.shardsMade, viewTraitsKey(view.traits)) ?? SHARDS;
     for (const shard of read.get(namespaces.shards, view.namespace) ?? []) {
       const number = numberOfShard(shard);
@@ -130,6 +130,11 @@ export function declareViews(graph: Graph, deps: ViewDeps): Views {
   return { scopesByView, shardViews, viewLists, serviceViews, routeHostViews, localViews };
 }
 
+const viewsByKey = remembered(
+  (outlets: ScopeViews['outlets']) =>
+    new Map(outlets.flatMap(({ views }) => views.map((view): [string, View] => [view.key, view]))),
+);
+
 function declareRouteHostViews(
   graph: Graph,
   deps: ViewDeps,
@@ -171,14 +176,16 @@ function portsOf(
     return { ports, clusterPorts: ports, isFirst: true };
   }
   const listeners = read.get(deps.sidecars.models, view.egress.sidecar)?.egress ?? everything;
-  const [ports = [], ...earlier] = listeners
-    .slice(0, view.egress.listener + 1)
-    .map((listener) => importedPorts(listener, view.client, service))
-    .reverse();
+  const own = listeners[view.egress.listener];
+  const ports = own === undefined ? [] : importedPorts(own, view.client, service);
   if (ports.length === 0) return undefined;
+  const earlier = listeners
+    .slice(0, view.egress.listener)
+    .filter((listener) => egressImports(listener.hosts, view.client, service));
+  const isTaken = (port: number): boolean => earlier.some((listener) => takesPort(listener, port));
   return {
     ports,
-    clusterPorts: ports.filter((port) => !earlier.some((taken) => taken.includes(port))),
-    isFirst: earlier.every((taken) => taken.length === 0),
+    clusterPorts: ports.filter((port) => !isTaken(port)),
+    isFirst: !service.ports.some(({ number }) => isTaken(number)),
   };
 }

@@ -3,7 +3,7 @@ import { boundProblems } from '../../api/problem-list.ts';
 import { quote } from '../../api/quote.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { isWildcard } from '../../model/host.ts';
-import { type Labels, printSelector, selects } from '../../model/labels.ts';
+import { type Labels, printSelector, selected } from '../../model/labels.ts';
 import type { MeshService } from '../../model/service.ts';
 import { anyTraits } from '../../model/traits.ts';
 import { serviceFor } from '../clients/lookups.ts';
@@ -31,7 +31,7 @@ export function declareEmptySubsets(
     if (service === undefined || known === undefined || known.length === 0) return;
     const problems = rule.subsets.flatMap(({ name, labels }, i): Problem[] => {
       const isKnown = Object.keys(labels).every((label) => !/^(topology\.|kubernetes\.io\/)/.test(label));
-      if (!isKnown || known.some((own) => selects(labels, own))) return [];
+      if (!isKnown || selected(known, labels).length > 0) return [];
       const what = service.registry === 'Kubernetes' ? 'Pod' : 'endpoint';
       const message = `selects nobody: no ${what} of ${quote(rule.host)} has ${printSelector(labels)}. Requests for subset ${quote(name)} get 503 until there is one; correct the labels, or remove the subset.`;
       return rule.origins.map((object) => ({
@@ -46,12 +46,16 @@ export function declareEmptySubsets(
 }
 
 /** Undefined: not all of them are known. */
-function labelsBehind(service: MeshService, read: Reader, workloads: Workloads): readonly Labels[] | undefined {
+function labelsBehind(
+  service: MeshService,
+  read: Reader,
+  workloads: Workloads,
+): readonly { readonly labels: Labels }[] | undefined {
   const { namespace, selector, endpoints, global } = service;
   if (global !== undefined) return undefined;
-  const inline = endpoints.filter(({ isHost }) => isHost !== true).map(({ labels }) => labels);
+  const inline = endpoints.filter(({ isHost }) => isHost !== true);
   if (selector === undefined || Object.keys(selector).length === 0) return inline;
   const found = selectedWorkloads(read, workloads, namespace, selector);
   if (found.length > mostCompared) return undefined;
-  return [...inline, ...found.map(({ labels }) => labels).filter((labels) => selects(selector, labels))];
+  return [...inline, ...selected(found, selector)];
 }

@@ -3,7 +3,7 @@ import type { Problem } from '../../api/problem.ts';
 import { quote } from '../../api/quote.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { GatewayModel, GatewayServer } from '../../model/gateway.ts';
-import { type HostSet, hostSet, overlaps } from '../../model/host-set.ts';
+import { type HostSet, haveCommon, hostSet, overlaps } from '../../model/host-set.ts';
 import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
 
 /** The hosts of a Gateway's servers. */
@@ -57,7 +57,7 @@ export function* outsideGateways(
   const places = placesOfGateways(model);
   const known = new Map([...places.keys()].map((name) => [name, hostsOfGateway(key, name, read, gatewayHosts)]));
   const own = hostSet(model.hosts);
-  const isOutside = (host: string, hosts: Hosts): boolean => !accepts(hosts, model, host);
+  const isOutside = (host: string, { hosts }: Servers): boolean => !hosts.some((some) => accepts(some, model, host));
   const report = (field: string, what: string, gateway: string): Problem => ({
     object: model.ref,
     field,
@@ -77,48 +77,61 @@ export function* outsideGateways(
     const found = [...new Set(names)].map((name) => [name, known.get(name)] as const);
     return found.every((each): each is [string, GatewayHosts] => each[1] !== undefined) ? found : [];
   };
-  const forwarding = (gateways: readonly [string, GatewayHosts][]): Servers | undefined =>
+  const forwarding = (gateways: readonly [string, GatewayHosts][], names: number): Servers | undefined =>
     serversOf(
       gateways.flatMap(([name, { taking }]) => (taking.tls === undefined ? [] : [[name, taking.tls] as const])),
+      names,
     );
   const all = gatewaysOf(places.keys());
-  const servers = serversOf(all.map(([name, { all: hosts }]) => [name, hosts]));
+  const servers = serversOf(
+    all.map(([name, { all: hosts }]) => [name, hosts]),
+    model.hosts.length,
+  );
   if (servers !== undefined)
     for (const host of model.hosts)
-      if (isOutside(host, servers.hosts)) yield report('spec.hosts', quote(host), servers.listed);
-  const forwardingOfAll = forwarding(all);
+      if (isOutside(host, servers)) yield report('spec.hosts', quote(host), servers.listed);
+  const forwardingOfAll = forwarding(all, Infinity);
   for (const { field, matches } of model.tls)
     for (const [i, { gateways, sniHosts }] of matches.entries()) {
-      const found = gateways.length > 0 ? forwarding(gatewaysOf(gateways)) : forwardingOfAll;
+      const found = gateways.length > 0 ? forwarding(gatewaysOf(gateways), sniHosts.length) : forwardingOfAll;
       if (found === undefined) continue;
       for (const name of sniHosts)
-        if (isOutside(name, found.hosts))
+        if (isOutside(name, found))
           yield report(`${field}.match[${i}].sniHosts`, `server name ${quote(name)}`, found.listed);
     }
 }
 
-/** Several Gateways together: each host of a VirtualService is compared with all of them at once. */
+/** Several Gateways together. */
 interface Servers {
-  readonly hosts: Hosts;
+  readonly hosts: readonly Hosts[];
   /** For people. */
   readonly listed: string;
 }
 
-function serversOf(gateways: readonly (readonly [string, Hosts])[]): Servers | undefined {
+/** @param names how many are compared with them: if that is many, they are compared with all hosts at once. */
+function serversOf(gateways: readonly (readonly [string, Hosts])[], names: number): Servers | undefined {
   const [first, ...others] = gateways;
   if (first === undefined) return undefined;
-  if (others.length === 0) return { hosts: first[1], listed: first[0] };
-  const sets = Map.groupBy(
-    gateways.flatMap(([, hosts]) => [...hosts]),
-    ([namespace]) => namespace,
-  );
-  const hosts = Array.from(
-    sets,
-    ([namespace, some]) => [namespace, hostSet(some.flatMap(([, set]) => [...set.hosts]))] as const,
-  );
+  if (others.length === 0) return { hosts: [first[1]], listed: first[0] };
   const named = gateways.slice(0, MOST_NAMED).map(([name]) => name);
   const more = gateways.length > MOST_NAMED ? [`${gateways.length - MOST_NAMED} others`] : [];
-  return { hosts: new Map(hosts), listed: [...named, ...more].join(' or ') };
+  const single = gateways.map(([, hosts]) => hosts);
+  let size = 0;
+  for (const hosts of single) for (const set of hosts.values()) size += set.hosts.size;
+  return {
+    hosts: names * gateways.length < size ? single : [joined(single)],
+    listed: [...named, ...more].join(' or '),
+  };
+}
+
+function joined(all: readonly Hosts[]): Hosts {
+  const sets = Map.groupBy(
+    all.flatMap((hosts) => [...hosts]),
+    ([namespace]) => namespace,
+  );
+  return new Map(
+    Array.from(sets, ([namespace, some]) => [namespace, hostSet(some.flatMap(([, set]) => [...set.hosts]))]),
+  );
 }
 
 /** Gateways in a message. */
@@ -159,10 +172,7 @@ function accepts(hosts: Hosts, { namespace }: Pick<VirtualServiceModel, 'namespa
 export function acceptsSome(hosts: Hosts, of: Pick<VirtualServiceModel, 'namespace'>, own: HostSet): boolean {
   return ['*', of.namespace].some((from) => {
     const set = hosts.get(from);
-    if (set === undefined) return false;
-    const [few, many] = set.hosts.size < own.hosts.size ? [set, own] : [own, set];
-    for (const host of few.hosts) if (overlaps(many, host)) return true;
-    return false;
+    return set !== undefined && haveCommon(set, own);
   });
 }
 

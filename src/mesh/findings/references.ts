@@ -4,6 +4,7 @@ import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { DestinationTarget } from '../../model/client.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import { isWildcard } from '../../model/host.ts';
+import { type ServicePort, portNumbered } from '../../model/service.ts';
 import type { SidecarModel } from '../../model/sidecar.ts';
 import { anyTraits } from '../../model/traits.ts';
 import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
@@ -94,7 +95,7 @@ function* missingDestinations(model: VirtualServiceModel, read: Reader, deps: Re
   // Requests for hosts that no service has arrive on port 80, if anywhere: another destination is to have a single port.
   const isUnknown = first === undefined && model.gateways.includes(meshGateway) && !model.hosts.some(isWildcard);
   /** By host of a destination. Whatever else there is to it is the same for all ports that it has. */
-  const usable = new Map<string, { readonly own: readonly number[]; readonly common: number | undefined }>();
+  const usable = new Map<string, { readonly own: readonly ServicePort[]; readonly common: number | undefined }>();
   for (const same of Map.groupBy(destinationsOf(model), ({ destination }) => nameOf(destination)).values()) {
     const { destination } = same[0]!;
     const { host } = destination;
@@ -102,12 +103,12 @@ function* missingDestinations(model: VirtualServiceModel, read: Reader, deps: Re
     if (known === undefined) {
       const found = concreteService(read, deps, view, host)?.ports ?? [];
       const common = found.find(({ number, protocol }) => protocol !== 'UDP' && ports.has(number))?.number;
-      usable.set(host, (known = { own: found.map(({ number }) => number), common }));
+      usable.set(host, (known = { own: found, common }));
     }
     const { own, common } = known;
     // Without a port in the route, the request's port applies: it is enough if the destination has one of these ports.
     const isHttp = same.every((each) => each.destination.field.startsWith('spec.http'));
-    const any = isUnknown && isHttp ? (own.find((port) => port === 80) ?? 0) : (own[0] ?? 0);
+    const any = isUnknown && isHttp ? (portNumbered(own, 80)?.number ?? 0) : (own[0]?.number ?? 0);
     const isFixed = destination.port !== undefined || first === undefined;
     if (!isMissing(lookup(destination, isFixed ? any : (common ?? first)))) continue;
     const target = lookup(destination, isFixed ? any : first);

@@ -6,9 +6,9 @@ import { quote } from '../../api/quote.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { Workload } from '../../model/endpoint.ts';
 import { isWildcard } from '../../model/host.ts';
-import { selects } from '../../model/labels.ts';
-import { covers } from '../../model/locality-groups.ts';
-import { resolvePolicy } from '../../model/policy-resolution.ts';
+import { printSelector, selected, selects } from '../../model/labels.ts';
+import { coverAny } from '../../model/locality-groups.ts';
+import { resolvePolicy, subsetOf } from '../../model/policy-resolution.ts';
 import { type MeshService, isTls } from '../../model/service.ts';
 import type { DestinationRuleModel, LocalityLbSetting, Subset, TrafficPolicy } from '../../model/traffic-policy.ts';
 import { anyTraits } from '../../model/traits.ts';
@@ -36,9 +36,17 @@ export function declareRuleRemarks(
   graph: Graph,
   deps: DestinationDeps & { readonly virtualServices: VirtualServices; readonly workloads: Workloads },
 ): Collection<HasProblems> {
-  const rivals = graph.index('rules of one host for remarks', deps.rules.single, (_, { namespace, host }) => [
-    `${namespace}/${host}`,
-  ]);
+  const detecting = graph.derive(
+    'rules that detect by host',
+    graph.index('rules of one host that detect', deps.rules.single, (_, rule) =>
+      detects(rule) ? [hostKey(rule)] : [],
+    ),
+    (key, members, _, emit: Emit<readonly string[]>) =>
+      emit(
+        key,
+        members.slice(0, 2).map((member) => member.key),
+      ),
+  );
   const { routes } = deps.virtualServices;
   const httpTo = graph.index('http routes by destination', routes, (_, { http }) => [
     ...new Set(
@@ -51,14 +59,15 @@ export function declareRuleRemarks(
     const levels = levelsOf(rule, object);
     const view = { client: rule.namespace, traits: anyTraits };
     const service = concreteService(read, deps, view, rule.host);
-    const others = read.group(rivals, `${rule.namespace}/${rule.host}`).map(({ value }) => value);
+    /** Another rule for the same host, with which this one is merged, ejects endpoints. */
+    const isHelped = (read.get(detecting, hostKey(rule)) ?? []).some((other) => other !== key);
     const problems = boundProblems(findings());
     if (problems.length > 0) emit(key, { problems });
 
     function* findings(): Iterable<Problem> {
       const [ref] = rule.origins;
       if (ref === undefined) return;
-      if (!detects(others, ref)) yield* idleLocalities(ref, rule, levels);
+      if (!isHelped) yield* idleLocalities(ref, rule, levels);
       if (service === undefined || service.host !== rule.host) return;
       // The other settings of a rule for a wildcard may be meant for a host below it.
       if (!isWildcard(rule.host)) {
@@ -82,14 +91,12 @@ export function declareRuleRemarks(
   });
 }
 
-/** Whether another rule for the same host, with which this one is merged, ejects endpoints. */
-function detects(rules: readonly DestinationRuleModel[], ref: ObjectRef): boolean {
-  return rules.some(
-    ({ origins, policy, portPolicies, subsets }) =>
-      origins[0] !== ref &&
-      [policy, ...Object.values(portPolicies), ...subsets.map((subset) => subset.policy)].some(
-        ({ outlierDetection }) => outlierDetection !== undefined,
-      ),
+const hostKey = ({ namespace, host }: DestinationRuleModel): string => `${namespace}/${host}`;
+
+/** Whether a rule ejects endpoints. */
+function detects({ policy, portPolicies, subsets }: DestinationRuleModel): boolean {
+  return [policy, ...Object.values(portPolicies), ...subsets.map((subset) => subset.policy)].some(
+    ({ outlierDetection }) => outlierDetection !== undefined,
   );
 }
 
@@ -105,7 +112,7 @@ function levelsOf(rule: DestinationRuleModel, { spec }: DestinationRule): readon
     });
   const top = 'spec.trafficPolicy';
   const subsets = (spec.subsets ?? []).flatMap(({ name, trafficPolicy }, i): Level[] => {
-    const subset = rule.subsets.find((one) => one.name === name);
+    const subset = subsetOf(rule, name);
     if (subset === undefined) return [];
     const field = `spec.subsets[${i}].trafficPolicy`;
     const ports = portsOf(field, trafficPolicy, subset.portPolicies);
@@ -156,16 +163,17 @@ function* nobodyLeft(
   const isShared = levels.some(({ own }) => (own.loadBalancer?.localityLb?.distribute ?? []).length > 0);
   const endpoints = isShared && BALANCED.has(resolution) ? placed() : undefined;
   if (endpoints === undefined) return;
+  const places = new Map<string, Places>();
   for (const { field, own, subset } of levels) {
-    const labels = Object.entries(subset?.labels ?? {});
-    const among = endpoints.filter((endpoint) => labels.every(([name, value]) => endpoint.labels[name] === value));
-    if (among.length === 0) continue;
-    for (const [i, { from, to }] of (own.loadBalancer?.localityLb?.distribute ?? []).entries()) {
-      const patterns = Object.keys(to);
-      if (own.loadBalancer?.localityLb?.enabled !== true) continue;
-      if (among.some(({ locality }) => patterns.some((pattern) => covers(pattern, locality)))) continue;
-      const places = [...new Set(among.map(({ locality }) => (locality === '' ? 'none' : quote(locality))))];
-      const message = `names no locality of an endpoint of ${quote(host)} (they have ${places.slice(0, 5).join(', ')}), so that clients in ${quote(from)} get 503; name the localities of its endpoints.`;
+    const { enabled = false, distribute = [] } = own.loadBalancer?.localityLb ?? {};
+    if (!enabled || distribute.length === 0) continue;
+    const labels = printSelector(subset?.labels ?? {});
+    const known = places.get(labels) ?? placesOf(selected(endpoints, subset?.labels ?? {}));
+    places.set(labels, known);
+    if (known.listed.length === 0) continue;
+    for (const [i, { from, to }] of distribute.entries()) {
+      if (Object.keys(to).some(known.has)) continue;
+      const message = `names no locality of an endpoint of ${quote(host)} (they have ${known.listed.join(', ')}), so that clients in ${quote(from)} get 503; name the localities of its endpoints.`;
       yield report(ref, `${field}.loadBalancer.localityLbSetting.distribute[${i}].to`, message);
     }
   }
@@ -189,6 +197,20 @@ function placedEndpoints(
   const behind = found.filter(({ labels }) => selects(selector, labels));
   const isUnknown = behind.some(({ kind, locality }) => kind === 'Pod' && locality === '');
   return isUnknown ? undefined : [...endpoints, ...behind];
+}
+
+/** Where endpoints are. */
+interface Places {
+  /** Whether a pattern covers any of them. */
+  readonly has: (pattern: string) => boolean;
+  /** The first ones, for people. */
+  readonly listed: readonly string[];
+}
+
+function placesOf(endpoints: readonly Placed[]): Places {
+  const localities = [...new Set(endpoints.map(({ locality }) => locality))];
+  const listed = localities.slice(0, 5).map((locality) => (locality === '' ? 'none' : quote(locality)));
+  return { has: coverAny(localities), listed };
 }
 
 const BALANCED: ReadonlySet<MeshService['resolution']> = new Set(['ClientSideLB', 'DNSLB']);

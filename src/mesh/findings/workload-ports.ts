@@ -7,6 +7,7 @@ import type { Clause } from '../../model/authorization.ts';
 import { type Labels, selects } from '../../model/labels.ts';
 import { selectorsOf } from '../../model/policy-target.ts';
 import { ownValue } from '../../model/own-value.ts';
+import { firstBy } from '../../model/remembered.ts';
 import type { MeshService } from '../../model/service.ts';
 import { labelKeys } from '../objects/label-keys.ts';
 import type { Policies } from '../objects/policies.ts';
@@ -74,10 +75,10 @@ export function declareWorkloadPortRemarks(graph: Graph, deps: WorkloadPortDeps)
     const translations = related.flatMap(({ service, selector: behind, ports }) =>
       ports.map(({ number, target }) => ({ service, number, targets: numbersOf(read, namespace, behind, target) })),
     );
-    const targets = translations.flatMap((translation) => translation.targets);
+    const targets = new Set(translations.flatMap((translation) => translation.targets));
     if (translations.some((translation) => translation.targets.length === 0)) return [];
     return named.flatMap(({ field, port, consequence }): Problem[] => {
-      const found = targets.includes(port) ? undefined : translations.find(({ number }) => number === port);
+      const found = targets.has(port) ? undefined : translationFor(translations, port);
       if (found === undefined) return [];
       const [target] = found.targets;
       const message = `names port ${port} of ${found.service}, but here the port of the workload counts, which is ${target}: ${consequence}. Write ${target}.`;
@@ -127,6 +128,10 @@ export function declareWorkloadPortRemarks(graph: Graph, deps: WorkloadPortDeps)
   });
   return [peers, authorization, ingress];
 }
+
+const translationFor = firstBy(
+  ({ number }: { readonly service: string; readonly number: number; readonly targets: readonly number[] }) => number,
+);
 
 function translationOf({ namespace, name, selector = {}, ports, registry }: MeshService): Translation {
   return {

@@ -3,7 +3,7 @@ import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.t
 import { node, samePart } from '../../envoy/encode/resource.ts';
 import { sniFilterChain } from '../../envoy/listener/gateway-listener.ts';
 import type { MergedListener } from '../../model/gateway.ts';
-import { coverOf } from '../../model/host.ts';
+import { coverOf } from '../../model/host-set.ts';
 import { wholeObjects } from '../../model/provenance.ts';
 import { anyTraits } from '../../model/traits.ts';
 import { isForwarded, sniChains } from '../../settle/auto-passthrough.ts';

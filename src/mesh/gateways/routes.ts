@@ -5,7 +5,7 @@ import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import { blackHoleVirtualHost, buildVirtualHost } from '../../envoy/route/virtual-host.ts';
 import { node, samePart, sameResource } from '../../envoy/encode/resource.ts';
 import { type Aged, compareAge } from '../../model/age.ts';
-import { type GatewayServer, type MergedListener, hostsFor, intersectHosts, isSecure } from '../../model/gateway.ts';
+import { type GatewayServer, type MergedListener, hostsFor, intersectionWith, isSecure } from '../../model/gateway.ts';
 import { contentHash, spreadHash } from '../../model/hash.ts';
 import { bracketed, compareSpecificity } from '../../model/host.ts';
 import type { Source } from '../../model/provenance.ts';
@@ -266,8 +266,9 @@ function* claimsOf(
   holdsOn: (port: number) => boolean,
 ): Generator<HostClaim> {
   let source: RouteSource | undefined;
+  const hostsOf = intersectionWith(model.hosts);
   for (const [index, server] of servers.entries()) {
-    const hosts = intersectHosts(hostsFor(server, model.namespace), model.hosts);
+    const hosts = hostsOf(hostsFor(server, model.namespace));
     const port = server.port.number;
     if (hosts.length === 0) continue;
     if (source === undefined && !holdsOn(port)) continue;

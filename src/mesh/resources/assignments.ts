@@ -11,7 +11,7 @@ import {
   topologyNeeds,
 } from '../../envoy/endpoint/assignment.ts';
 import type { TopologyNeeds } from '../../model/locality.ts';
-import { selects } from '../../model/labels.ts';
+import { selected } from '../../model/labels.ts';
 import { failoverLabels, resolvePolicy } from '../../model/policy-resolution.ts';
 import { wholeObjects } from '../../model/provenance.ts';
 import { type MeshService, isDns, outboundCluster, sniCluster } from '../../model/service.ts';
@@ -289,13 +289,12 @@ function nearby(places: readonly Place[], needs: TopologyNeeds, most: number): r
 
 /** For a subset, the first endpoints that it selects; the unchanged input if all of them fit. */
 function firstEndpoints(input: AssignmentInput, most: number): AssignmentInput {
-  const selected: EncodedEndpoint[] = [];
+  const first: EncodedEndpoint[] = [];
   const localities = new Set<string>();
-  for (const endpoint of input.endpoints) {
-    if (!selects(input.subsetLabels, endpoint.labels)) continue;
+  for (const endpoint of selected(input.endpoints, input.subsetLabels)) {
     localities.add(endpoint.locality);
-    if (sizeOf(selected.length + 1, localities.size) > most) return { ...input, endpoints: selected };
-    selected.push(endpoint);
+    if (sizeOf(first.length + 1, localities.size) > most) return { ...input, endpoints: first };
+    first.push(endpoint);
   }
   return input;
 }

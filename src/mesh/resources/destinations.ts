@@ -3,6 +3,7 @@ import { isServed } from '../../model/dns-endpoints.ts';
 import type { DestinationLookup, DestinationName, DestinationTarget } from '../../model/client.ts';
 import { resolveDestination } from '../../settle/destination.ts';
 import type { Labels } from '../../model/labels.ts';
+import { remembered } from '../../model/remembered.ts';
 import { type MeshService, isDns, serviceKey } from '../../model/service.ts';
 import { type ClientView, clientOf, ruleClientOf, serviceFor } from '../clients/lookups.ts';
 import { NO_ENDPOINTS } from '../objects/endpoint-groups.ts';
@@ -30,13 +31,16 @@ export function lookupFor(view: ClientView, read: Reader, deps: DestinationDeps)
   const client = clientOf(view, optionsOf(read, deps.inputs).domainSuffix);
   const { rootNamespace } = settingOf(read, deps.settings.visibility);
   const resolved = new Map<string, DestinationTarget>();
+  const rule = remembered((service: MeshService) =>
+    ruleFor(read, deps.rules, service, rootNamespace, ruleClientOf(view)),
+  );
   return (destination, listenerPort) => {
     const name = `${listenerPort} ${nameOf(destination)}`;
     let target = resolved.get(name);
     if (target === undefined) {
       target = resolveDestination(destination, listenerPort, client, {
         service: (host) => serviceFor(read, deps, view, host),
-        rule: (service) => ruleFor(read, deps.rules, service, rootNamespace, ruleClientOf(view)),
+        rule,
         isServed: (service, port, labels) => isServedNow(service, port, labels, read, deps),
       });
       resolved.set(name, target);

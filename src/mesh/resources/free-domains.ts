@@ -1,11 +1,18 @@
 import type { Reader } from '../../cache/graph.ts';
 import { type DomainClaim, type DomainsInput, addressesFor, domainClaims } from '../../settle/domains.ts';
 import { isAddress } from '../../model/address.ts';
-import { type MeshService, exportRank, isAtHomeIn, isVisibleTo, serviceKey } from '../../model/service.ts';
+import {
+  type MeshService,
+  exportRank,
+  isAtHomeIn,
+  isVisibleTo,
+  portNumbered,
+  serviceKey,
+} from '../../model/service.ts';
 import { egressImportsRoutes } from '../../model/sidecar.ts';
 import { type ClientView, serviceFor } from '../clients/lookups.ts';
 import type { RouteHost } from '../clients/route-hosts.ts';
-import { type PortDeps, activePorts, isProxied, portsFor } from '../clients/served-ports.ts';
+import { type PortDeps, activePorts, isProxied, isRoutedOn } from '../clients/served-ports.ts';
 import { isBareName, keepersOf } from '../objects/service-names.ts';
 import { egressOf } from '../objects/sidecars.ts';
 
@@ -33,7 +40,7 @@ export function freeDomains(subject: DomainsInput, view: ClientView, read: Reade
       );
   /** Routes for an alias without the port are for its full name alone. */
   const hasForms = (alias: string): boolean =>
-    serviceFor(read, deps, view, alias)?.ports.some(({ number }) => number === subject.port) === true;
+    portNumbered(serviceFor(read, deps, view, alias)?.ports ?? [], subject.port) !== undefined;
   const isFree = ({ name, of, kind, absolute }: DomainClaim): boolean => {
     // The absolute form stays, so that a service always has a virtual host, and its port a table.
     if (name === host) return absolute || !isKept(service, subject, view, read, deps);
@@ -92,7 +99,7 @@ function isThere(
 function isServedOn(service: MeshService, port: number, view: ClientView, read: Reader, deps: PortDeps): boolean {
   const winner = serviceFor(read, deps, view, service.host);
   if (winner === undefined || serviceKey(winner) !== serviceKey(service)) return false;
-  return portsFor(service.host, view, read, deps, 'routed').includes(port);
+  return isRoutedOn(service, port, view, read, deps);
 }
 
 /** The host of the service that gets an address. */

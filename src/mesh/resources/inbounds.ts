@@ -66,8 +66,14 @@ export function declareInbounds(graph: Graph, deps: InboundDeps): Inbounds {
       if (policies === undefined) return;
       const addresses = served.some((target) => target.ingress !== undefined) ? one.addresses : [];
       const shared = { targets: served, traits: one.traits, addresses };
+      const byCluster = Map.groupBy(served, ({ port }) => inboundCluster(port));
       const from = (clusters: readonly string[]): readonly Source[] => {
-        const named = served.filter(({ port }) => clusters.includes(inboundCluster(port)));
+        const all = new Set(clusters);
+        const [only] = clusters;
+        const named =
+          only !== undefined && all.size === 1
+            ? (byCluster.get(only) ?? [])
+            : served.filter(({ port }) => all.has(inboundCluster(port)));
         return wholeObjects(distinctRefs(named.flatMap(({ origins }) => origins)));
       };
       for (const cluster of buildInboundClusters({ ...shared, settings: settingOf(read, deps.settings.clusters) })) {

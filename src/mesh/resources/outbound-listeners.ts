@@ -258,8 +258,9 @@ export function claimsOfService(view: ServiceView, read: Reader, deps: RouteDeps
   const ownAddress = exported === 2 && service.registry === 'External' ? rankOfPublicAddress : exported;
   const atAddress = isAtHomeIn(service, client.traits.cluster) ? ownAddress : rankOfForeignAddress;
   const age = { createdAt: service.createdAt, name: service.name, namespace: service.namespace };
+  const ports = new Set(view.ports);
   for (const port of service.ports) {
-    if (!view.ports.includes(port.number)) continue;
+    if (!ports.has(port.number)) continue;
     for (const claim of claimsOf({ service, port, client, summary, virtualServices, lookup, rule, settings, egress })) {
       const name = listenerName(claim);
       const list = byName.get(name) ?? [];

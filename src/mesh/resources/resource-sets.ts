@@ -2,7 +2,7 @@ import type { EncodedResource } from '../../ads/store/resource.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { Encoder } from '../../envoy/encode/encoder.ts';
 import { sameResource } from '../../envoy/encode/resource.ts';
-import type { MeshService, ServicePort } from '../../model/service.ts';
+import { type MeshService, type ServicePort, servedPort } from '../../model/service.ts';
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import type { ServiceEndpoints } from '../objects/endpoints.ts';
 import type { Networks } from '../objects/networks.ts';
@@ -94,7 +94,7 @@ export function ruledPortOf(
   deps: Pick<ClusterDeps, 'services' | 'rules'>,
 ): RuledPort | undefined {
   const service = read.get(deps.services.services, demand.service);
-  const port = service?.ports.find((own) => String(own.number) === demand.port && own.protocol !== 'UDP');
+  const port = service && servedPort(service.ports, Number(demand.port));
   if (service === undefined || port === undefined) return undefined;
   return { service, port, rule: ruleOf(read, deps.rules, demand.rule, service) };
 }

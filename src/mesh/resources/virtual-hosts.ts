@@ -6,7 +6,14 @@ import { buildVirtualHost } from '../../envoy/route/virtual-host.ts';
 import type { Client } from '../../model/client.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
 import { isWildcard } from '../../model/host.ts';
-import { type MeshService, type ServicePort, isRouted, outboundCluster, protocolClass } from '../../model/service.ts';
+import {
+  type MeshService,
+  type ServicePort,
+  outboundCluster,
+  portNumbered,
+  protocolClass,
+  routedPort,
+} from '../../model/service.ts';
 import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
 import { type Candidate, dependsOnSourceNamespace, virtualServiceFor } from '../../settle/virtual-service-selection.ts';
 import { clientOf, serviceFor } from '../clients/lookups.ts';
@@ -21,7 +28,7 @@ import { type RoutePieces, type RouteUse, declareRoutePieces } from './route-pie
 import { type Rules, ruleOf } from '../objects/rules.ts';
 import type { View } from '../clients/scopes.ts';
 import type { Services } from '../objects/services.ts';
-import { activePorts, isProxied, portsFor } from '../clients/served-ports.ts';
+import { type PortsByRoutes, activePorts, isProxied, portsFor } from '../clients/served-ports.ts';
 import { type Settings, settingOf } from '../settings.ts';
 import { type Sidecars, egressOf } from '../objects/sidecars.ts';
 import type { RouteHostView, RouteKeys, ServiceView, Views } from '../clients/views.ts';
@@ -50,6 +57,7 @@ export interface RouteDeps {
   readonly virtualServices: VirtualServices;
   readonly coveredServices: CoveredServices;
   readonly routeHosts: RouteHosts;
+  readonly portsByRoutes: PortsByRoutes;
   readonly sidecars: Sidecars;
   readonly views: Views;
   readonly endpoints: ServiceEndpoints;
@@ -157,7 +165,7 @@ function sameEntry(a: VirtualHostEntry, b: VirtualHostEntry): boolean {
 
 function* choicesOfService(view: ServiceView, number: number, read: Reader, deps: RouteDeps): Generator<Choice> {
   const service = read.get(deps.services.services, view.service);
-  const port = service?.ports.find((own) => own.number === number && isRouted(own.protocol));
+  const port = service && routedPort(service.ports, number);
   if (service === undefined || port === undefined) return;
   const candidates = candidatesOf(view.routes, read, deps);
   for (const target of listTargetsOf(view.list, view.view, read, deps)) {
@@ -297,7 +305,7 @@ function* choicesOfHost(
   const service = serviceFor(read, deps, view, host.host);
   // An Alias has virtual hosts like a service, but only through its VirtualServices.
   const alias = service?.resolution === 'Alias' ? service : undefined;
-  const served = alias === undefined ? portsFor(host.host, view, read, deps, 'ports') : [];
+  const served = new Set(alias === undefined ? portsFor(host.host, view, read, deps, 'ports') : []);
   const ports = activePorts(host.virtualService, view, read, deps);
   const all = candidatesOf(routes, read, deps);
   // On ports other than 80, a VirtualService counts if one of its hosts is served there.
@@ -306,12 +314,12 @@ function* choicesOfHost(
       ? rivals
       : rivals.filter(({ model }) => activePorts(model.key, view, read, deps).has(port));
   for (const target of listTargetsOf(list, view, read, deps))
-    for (const port of [...ports].filter((candidate) => !served.includes(candidate))) {
+    for (const port of [...ports].filter((candidate) => !served.has(candidate))) {
       const candidates = activeOn(port, all);
       const virtualService = virtualServiceFor(candidates, { client: target.client, listenerPort: port });
       // If several VirtualServices have the host, in any namespaces, one gets it: Envoy accepts a domain only once.
       if (virtualService?.key !== host.virtualService) continue;
-      const named = alias?.ports.some((own) => own.number === port) ? alias : undefined;
+      const named = alias && portNumbered(alias.ports, port) ? alias : undefined;
       const inProxyTables = isProxied(host, view, read, deps) ? proxyTables(view, read, deps) : [];
       for (const table of [String(port), ...inProxyTables])
         yield { target, port, listenerPort: table === proxyTable ? 0 : port, table, virtualService, alias: named };

@@ -121,6 +121,7 @@ export function readEndpoints(spec: Field, resolution: Resolution, ports: readon
     field.invalid(`is not allowed with resolution ${name}; use STATIC or DNS.`);
   if (elements.length > 1 && resolution === 'DNSRoundRobinLB')
     field.invalid(`must have at most one endpoint with resolution ${name}.`);
+  const names = new Set(ports.map((port) => port.name));
   return elements.map((element) => {
     const endpoint = readWorkloadSpec(element);
     const address = element.get('address');
@@ -129,8 +130,7 @@ export function readEndpoints(spec: Field, resolution: Resolution, ports: readon
     else if (resolution === 'ClientSideLB' && isName(endpoint.address))
       address.invalid(`${quote(endpoint.address)} is not an IP address; use one, or resolution DNS.`);
     for (const [port, value] of element.get('ports').entries())
-      if (!ports.some((known) => known.name === port))
-        value.invalid(`names port ${quote(port)}, which spec.ports does not have.`);
+      if (!names.has(port)) value.invalid(`names port ${quote(port)}, which spec.ports does not have.`);
     return endpoint;
   });
 }

@@ -136,15 +136,16 @@ export function reconcileServiceEntry(
   const looksUpHost = isDns({ resolution }) && inline.length === 0 && selector === undefined;
   // Istio makes a service for each address, and all of them share the endpoints.
   const written = findings.invalid ? [] : Array.from({ length: Math.max(1, addresses.length) }, () => inline).flat();
+  const wanting = new Set(unaddressed);
+  const automatic = (context.allocated ?? allocated).filter(({ host }) => wanting.has(host));
+  const addressesOf = Map.groupBy(automatic, ({ host }) => host);
   const services = [...new Set(hosts)].map((host) => ({
     ...shared,
     host,
     endpoints: looksUpHost ? [{ ...hostEndpoint, address: host, servicePorts: ports }] : written,
     name: host,
     addresses: addresses.length === 0 ? ['0.0.0.0'] : addresses,
-    autoAddresses: (unaddressed.includes(host) ? (context.allocated ?? allocated) : []).flatMap((address) =>
-      address.host === host ? [address.value] : [],
-    ),
+    autoAddresses: (addressesOf.get(host) ?? []).map(({ value }) => value),
   }));
   return {
     services: findings.invalid ? [] : services,

@@ -1,7 +1,8 @@
 import type { KubernetesObject } from '../../api/object.ts';
 import { objectKey, refOf } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
-import { canonicalHost, coverOf, resolveShortName } from '../../model/host.ts';
+import { canonicalHost, resolveShortName } from '../../model/host.ts';
+import { coverOf } from '../../model/host-set.ts';
 import { meshGateway, type VirtualServiceModel } from '../../model/virtual-service.ts';
 import { matchesOf } from '../../model/virtual-service-parts.ts';
 import { checkExports, settleExportTo } from '../export-to.ts';

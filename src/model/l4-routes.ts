@@ -1,0 +1,67 @@
+import { relatedIn } from './host-set.ts';
+import { remembered } from './remembered.ts';
+import type { L4Match, L4Route, TlsMatch, TlsRoute } from './virtual-service.ts';
+
+/** A `tcp` or `tls` route, and those of its matches that were asked for. */
+export interface MatchedRoute<Route, Match> {
+  readonly route: Route;
+  readonly matches: readonly Match[];
+}
+
+interface Entry {
+  readonly order: number;
+  readonly route: L4Route;
+  /** Absent: the route has none. */
+  readonly match?: L4Match;
+}
+
+/** The routes with a match for the port or for any, and those without matches. Each port of a Service asks. */
+export function routesOn(port: number, routes: readonly TlsRoute[]): readonly MatchedRoute<TlsRoute, TlsMatch>[];
+export function routesOn(port: number, routes: readonly L4Route[]): readonly MatchedRoute<L4Route, L4Match>[];
+export function routesOn(port: number, routes: readonly L4Route[]): readonly MatchedRoute<L4Route, L4Match>[] {
+  const byPort = entriesByPort(routes);
+  return inOrder([...(byPort.get(0) ?? []), ...(port === 0 ? [] : (byPort.get(port) ?? []))]);
+}
+
+const entriesByPort = remembered((routes: readonly L4Route[]) =>
+  Map.groupBy(entriesOf(routes), ({ match }) => match?.port ?? 0),
+);
+
+/** The routes with a match that has one of the hosts, or overlaps with it. Each server of a Gateway asks. */
+export function routesFor(
+  hosts: readonly string[],
+  routes: readonly TlsRoute[],
+): readonly MatchedRoute<TlsRoute, TlsMatch>[] {
+  const { related, byName } = entriesByName(routes);
+  const names = new Set(hosts.flatMap(related));
+  const found = [...names].flatMap((name) => byName.get(name) ?? []);
+  return inOrder(found) as readonly MatchedRoute<TlsRoute, TlsMatch>[];
+}
+
+const entriesByName = remembered((routes: readonly TlsRoute[]) => {
+  const byName = new Map<string, Entry[]>();
+  for (const entry of entriesOf(routes))
+    for (const name of (entry.match as TlsMatch | undefined)?.sniHosts ?? []) {
+      const known = byName.get(name);
+      if (known === undefined) byName.set(name, [entry]);
+      else known.push(entry);
+    }
+  return { related: relatedIn([...byName.keys()]), byName };
+});
+
+function entriesOf(routes: readonly L4Route[]): readonly Entry[] {
+  return routes
+    .flatMap((route): Omit<Entry, 'order'>[] =>
+      route.matches.length === 0 ? [{ route }] : route.matches.map((match) => ({ route, match })),
+    )
+    .map((entry, order) => ({ ...entry, order }));
+}
+
+function inOrder(entries: readonly Entry[]): readonly MatchedRoute<L4Route, L4Match>[] {
+  const ordered = [...new Set(entries)].sort((a, b) => a.order - b.order);
+  const groups = Map.groupBy(ordered, ({ route }) => route);
+  return Array.from(groups, ([route, some]) => ({
+    route,
+    matches: some.flatMap(({ match }) => (match === undefined ? [] : [match])),
+  }));
+}
