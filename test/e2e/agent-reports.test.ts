@@ -10,7 +10,7 @@ import { freePorts } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { HOST, startMesh } from './agent-mesh.ts';
 import { type AgentProcess, startFairleadAgent } from './fairlead-agent.ts';
-import { http2Caller } from './http2-caller.ts';
+import { askByHttp2 } from './http2-caller.ts';
 import { ask } from './traffic.ts';
 
 withPeers(['envoy'], 'what Envoy reports', () => {
@@ -80,11 +80,16 @@ withPeers(['envoy'], 'what Envoy reports', () => {
         asked.map(async ([method, path]) => check(`${method} :${port}${path}`, method, await call(method, path))),
       );
       const secrets = { ...toWorkload(agent), ...certificateOf(agent) };
-      const byHttp2 = http2Caller(port, onTestFinished, isSecure ? secrets : undefined);
-      for (const [method, path] of [['GET', own] as const, ...asked]) {
-        const answer = await byHttp2({ ':method': method, ':path': path });
-        if (answer !== 'closed') check(`${method} :${port}${path} by HTTP/2`, method, answer);
-      }
+      const tls = isSecure ? secrets : undefined;
+      expect(await askByHttp2(port, { ':path': own }, tls), own).toMatchObject({ status: 200 });
+      await Promise.all(
+        asked.map(async ([method, path]) => {
+          const answer = await askByHttp2(port, { ':method': method, ':path': path }, tls);
+          if (answer !== 'closed') check(`${method} :${port}${path} by HTTP/2`, method, answer);
+          // An absolute URL is no path.
+          else expect(path).toMatch(/^http:/);
+        }),
+      );
     }
     // Requests whose end does not come are in nobody's way.
     await Promise.all(Array.from({ length: 30 }, () => beginRequest(agent.ports.stats, '/stats/prometheus')));

@@ -12,7 +12,7 @@ import { withPeers } from '../peers/with-peers.ts';
 import { startGrpcAuthorizer, startHttpAuthorizer } from './authorizers.ts';
 import { type Received, jwks, startEcho, tokenOf } from './callers.ts';
 import { anyClaim, pathsLike, readingOf } from './hostile-requests.ts';
-import { http2Caller } from './http2-caller.ts';
+import { askByHttp2 } from './http2-caller.ts';
 import { type Caller, SecuredMesh, authorizationPolicy, requestAuthentication, staticEntry } from './secured-mesh.ts';
 
 const CLIENT = 'cluster.local/ns/shop/sa/client';
@@ -293,7 +293,6 @@ withPeers(['envoy'], 'AuthorizationPolicies before a real Envoy', () => {
     ['DEFAULT', 'DECODE_AND_MERGE_SLASHES'].flatMap((mode) => templates.map((template) => ({ mode, ...template }))),
   )('with paths as $mode, no spelling gets past $key $template', async ({ mode, key, template, denied, path }) => {
     const { http, ports } = workload;
-    const byHttp2 = http2Caller(ports.http, onTestFinished);
     await mesh.apply(
       meshConfig(`pathNormalization: {normalization: ${mode}}\n`),
       deny('robots', to({ [key]: [template] })),
@@ -305,7 +304,7 @@ withPeers(['envoy'], 'AuthorizationPolicies before a real Envoy', () => {
     await http.answers(control);
     await fc.assert(
       fc.asyncProperty(pathsLike(template), async (spelled) => {
-        const answers = [await byHttp2({ ':path': spelled, ':authority': 'server.shop' })];
+        const answers = [await askByHttp2(ports.http, { ':path': spelled, ':authority': 'server.shop' })];
         // Node sends no others by HTTP/1. Envoy refuses them.
         if (/^[!-\xff]+$/.test(spelled)) answers.push(await http.reply({ path: spelled }));
         for (const answer of answers) {

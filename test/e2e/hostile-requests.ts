@@ -11,6 +11,7 @@ const anyEscape = fc.integer({ min: 0, max: 0xff }).chain(escapeOf);
 /** What a segment may hold besides letters: few control characters, since most paths that have any are refused. */
 const oddCharacter = fc.oneof(
   { weight: 20, arbitrary: fc.constantFrom(...'[]{}<>()"\'`^|;:,.~!@$&*+=%') },
+  { weight: 10, arbitrary: fc.constantFrom('[', ']') },
   { weight: 5, arbitrary: fc.integer({ min: 0x80, max: 0xff }).map((code) => String.fromCharCode(code)) },
   { weight: 1, arbitrary: fc.constantFrom('\t', '\f', '\v', '\x01', '\x1f', '\x7f') },
 );
