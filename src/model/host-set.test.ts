@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { runs } from '../testing/runs.ts';
 import { hostsMatch } from './host.ts';
 import { hostSet, overlaps } from './host-set.ts';
 
@@ -17,6 +18,6 @@ test('a host overlaps a set if it and any of the set can match the same name', (
     fc.property(fc.array(host, { maxLength: 5 }), host, (hosts, one) => {
       expect(overlaps(hostSet(hosts), one)).toBe(hosts.some((other) => hostsMatch(other, one)));
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   );
 });

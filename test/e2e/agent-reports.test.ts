@@ -10,6 +10,7 @@ import { freePorts } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { HOST, startMesh } from './agent-mesh.ts';
 import { type AgentProcess, startFairleadAgent } from './fairlead-agent.ts';
+import { askByHttp2 } from './http2-caller.ts';
 import { ask } from './traffic.ts';
 
 withPeers(['envoy'], 'what Envoy reports', () => {
@@ -69,14 +70,24 @@ withPeers(['envoy'], 'what Envoy reports', () => {
       for (const method of ['HEAD', 'PUT', 'OPTIONS', 'DELETE']) asked.push([method, own]);
       // Envoy would keep it, however long it is.
       expect((await call('GET', own, { body: 'a body' })).status, own).toBe(413);
+      const check = (where: string, method: string, { status, body }: Answer): void => {
+        // As far as the path means the same, it is the same.
+        if (status === 200)
+          expect([method, body], where).toEqual(['GET', expect.stringMatching(/^$|envoy_server_live/)]);
+        else expect(status, where).toBeGreaterThanOrEqual(400);
+      };
+      await Promise.all(
+        asked.map(async ([method, path]) => check(`${method} :${port}${path}`, method, await call(method, path))),
+      );
+      const secrets = { ...toWorkload(agent), ...certificateOf(agent) };
+      const tls = isSecure ? secrets : undefined;
+      expect(await askByHttp2(port, { ':path': own }, tls), own).toMatchObject({ status: 200 });
       await Promise.all(
         asked.map(async ([method, path]) => {
-          const { status, body } = await call(method, path);
-          const where = `${method} :${port}${path}`;
-          // As far as the path means the same, it is the same.
-          if (status === 200)
-            expect([method, body], where).toEqual(['GET', expect.stringMatching(/^$|envoy_server_live/)]);
-          else expect(status, where).toBeGreaterThanOrEqual(400);
+          const answer = await askByHttp2(port, { ':method': method, ':path': path }, tls);
+          if (answer !== 'closed') check(`${method} :${port}${path} by HTTP/2`, method, answer);
+          // An absolute URL is no path.
+          else expect(path).toMatch(/^http:/);
         }),
       );
     }

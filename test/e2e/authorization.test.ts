@@ -1,14 +1,18 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
 import { judgeAtGateway } from '../../src/settle/access/gateway.ts';
 import { afterSuite } from '../../src/testing/on-end.ts';
+import { runs } from '../../src/testing/runs.ts';
 import { gateway, meshConfig, virtualService } from '../features/objects.ts';
 import { freePorts, poll } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { startGrpcAuthorizer, startHttpAuthorizer } from './authorizers.ts';
-import { jwks, startEcho, tokenOf } from './callers.ts';
+import { type Received, jwks, startEcho, tokenOf } from './callers.ts';
+import { anyClaim, pathsLike, readingOf } from './hostile-requests.ts';
+import { askByHttp2 } from './http2-caller.ts';
 import { type Caller, SecuredMesh, authorizationPolicy, requestAuthentication, staticEntry } from './secured-mesh.ts';
 
 const CLIENT = 'cluster.local/ns/shop/sa/client';
@@ -240,6 +244,13 @@ withPeers(['envoy'], 'AuthorizationPolicies before a real Envoy', () => {
       [{ path: '/all/a/[/b' }, 403],
       [{ path: '/users/[/more/delete' }, 200],
     ]);
+    const controls = [...Array.from({ length: 32 }, (_, code) => code), 127].map((code) => String.fromCharCode(code));
+    await Promise.all(
+      controls.map(async (control) => {
+        const answer = await askByHttp2(workload.ports.http, { ':path': `/users/${control}/delete` });
+        expect(answer, JSON.stringify(control)).not.toMatchObject({ status: 200 });
+      }),
+    );
     await mesh.apply(deny('robots', to({ notPaths: ['/users/{*}'] })));
     await http.answers([
       [{ path: '/users/[' }, 200],
@@ -276,6 +287,85 @@ withPeers(['envoy'], 'AuthorizationPolicies before a real Envoy', () => {
       ...['x', ['x']].map((value) => [role(value), 200] as const),
       ...[5, true, '', null].map((value) => [role(value), 403] as const),
     ]);
+  });
+
+  // What the workload reads must not be.
+  const templates = [
+    { key: 'paths', template: '/users/{*}/delete', denied: /^\/users\/[^/]+\/delete$/, path: '/users/1/delete' },
+    { key: 'paths', template: '/all/{**}', denied: /^\/all\//, path: '/all/1' },
+    { key: 'paths', template: '/{*}/delete/{**}', denied: /^\/[^/]+\/delete\//, path: '/users/delete/1' },
+    { key: 'notPaths', template: '/users/{*}', denied: /^(?!\/users\/[^/]+$)/, path: '/users/1/2' },
+  ];
+  test.each(
+    ['DEFAULT', 'DECODE_AND_MERGE_SLASHES'].flatMap((mode) => templates.map((template) => ({ mode, ...template }))),
+  )('with paths as $mode, no spelling gets past $key $template', async ({ mode, key, template, denied, path }) => {
+    const { http, ports } = workload;
+    await mesh.apply(
+      meshConfig(`pathNormalization: {normalization: ${mode}}\n`),
+      deny('robots', to({ [key]: [template] })),
+    );
+    const control = [
+      [{ path }, 403],
+      [{ path: '/users/1' }, 200],
+    ] as const;
+    await http.answers(control);
+    await fc.assert(
+      fc.asyncProperty(pathsLike(template), async (spelled) => {
+        const answers = [
+          await askByHttp2(ports.http, { ':path': spelled, ':authority': 'server.shop' }),
+          await http.reply({ path: spelled }),
+        ];
+        for (const answer of answers) {
+          if (answer === 'closed' || answer.status !== 200) {
+            expect(['closed', 400, 403]).toContain(answer === 'closed' ? answer : answer.status);
+            continue;
+          }
+          const { url } = JSON.parse(answer.body) as Received;
+          expect(readingOf(url, mode !== 'DEFAULT'), url).not.toMatch(denied);
+        }
+      }),
+      { numRuns: runs(160) },
+    );
+    await http.answers(control);
+  });
+
+  test('no subject and no claim gets past a star', async () => {
+    const { http } = workload;
+    const statusOf = async (claims: object): Promise<unknown> => {
+      const answer = await http.reply(bearer({ iss: 'issuer', sub: 'a', ...claims }));
+      return answer === 'closed' ? answer : answer.status;
+    };
+    const when = (key: string) => ({ when: [{ key: `request.auth.claims${key}`, values: ['*'] }] });
+    await mesh.apply(
+      requestAuthentication('tokens', { jwtRules: [{ issuer: 'issuer', jwks }] }),
+      deny('robots', when('[role]'), when('[shop][role]')),
+    );
+    await http.answers([
+      [bearer({ iss: 'issuer', role: 'a' }), 403],
+      [bearer({ iss: 'issuer' }), 200],
+    ]);
+    await fc.assert(
+      fc.asyncProperty(anyClaim, async (value) => {
+        const undenied = await statusOf({ other: value });
+        // What Envoy does not take for JSON is not a valid token.
+        const denied = undenied === 200 ? 403 : 401;
+        expect(await statusOf({ role: value })).toBe(denied);
+        expect(await statusOf({ shop: { role: value } })).toBe(denied);
+      }),
+      { numRuns: runs(160) },
+    );
+    await mesh.apply(deny('robots', from({ requestPrincipals: ['*'] })));
+    await http.answers([
+      [bearer({ iss: 'issuer' }), 403],
+      [{}, 200],
+    ]);
+    await fc.assert(
+      fc.asyncProperty(anyClaim, async (sub) => {
+        expect([401, 403]).toContain(await statusOf({ sub }));
+      }),
+      { numRuns: runs(160) },
+    );
+    await http.answers([[{}, 200]]);
   });
 
   test('what is denied is not allowed, whatever else is', async () => {

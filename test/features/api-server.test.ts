@@ -1,9 +1,10 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { writeFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import type { KubernetesObject } from '../../src/api/object.ts';
+import { ClusterReader } from '../../src/kube/cluster-reader.ts';
 import { destinationRule, meshConfig, slice, target, virtualService } from './objects.ts';
-import { get, type Program } from './program.ts';
+import { get, Program } from './program.ts';
 import type { Proxy } from './proxy.ts';
 import { clusterOf, RATINGS, ratings, REVIEWS, reviews, rule, split, splitRoutes } from './shop.ts';
 import { Cluster, Directory, pathOf } from './sources.ts';
@@ -249,6 +250,29 @@ test('a start that is held up names all kinds that it waits for, and why', async
   program.clock.skip(10_000);
   await program.logged('Ready');
   expect((await ready()).body).toBe('ready\n');
+});
+
+test('a program whose operator ends by a bug serves no longer, and says why: a new one follows objects again', async () => {
+  const cluster = await Cluster.create();
+  await cluster.apply(...reviews, rule, split(80, 20));
+  const bug = Promise.withResolvers<never>();
+  const { run } = ClusterReader.prototype;
+  const running = vi.spyOn(ClusterReader.prototype, 'run').mockImplementationOnce(function (
+    this: ClusterReader,
+    options,
+  ) {
+    return Promise.race([run.call(this, options), bug.promise]);
+  });
+  onTestFinished(() => running.mockRestore());
+  const program = await Program.start({ kubeconfig: cluster.kubeconfig }, { onEnd: () => {} });
+  const proxy = await program.connect(true);
+  onTestFinished(() => proxy.close());
+  bug.reject(new Error('bug'));
+  await expect(program.serving.ended).rejects.toThrow('objects are not followed any more');
+  expect(await program.logged('What talks to the API server has ended')).toMatchObject({
+    level: 'error',
+    err: { message: 'bug' },
+  });
 });
 
 test('a kind that is not read is said when the cluster has objects of it', async () => {

@@ -4,6 +4,7 @@ import { type EnvoyNode, TestMesh, connectedProxy } from '../../../test/harness/
 import { objectOf } from '../../../test/harness/lab.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { egressImports, egressImportsRoutes, type EgressHost } from '../../model/sidecar.ts';
+import { runs } from '../../testing/runs.ts';
 
 // Few names, so that worlds are full of objects that meet.
 const namespaces = ['shop', 'other', 'third'] as const;
@@ -311,7 +312,7 @@ test('what a client cannot see changes nothing for it', () => {
           expect({ client: client.stream, hidden: hidden.map((o) => `${o.kind} ${nameOf(o)}`), changed }).toEqual({});
       }
     }),
-    { numRuns: 40 },
+    { numRuns: runs(160) },
   );
 });
 
