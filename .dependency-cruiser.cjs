@@ -142,7 +142,7 @@ module.exports = {
       'yaml/',
       'directory/lines\\.ts$',
     ]),
-    only('kube', 'kube/', ['kube/', 'api/', 'cache/', '(backoff|clock|doubt)\\.ts$']),
+    only('kube', 'kube/', ['kube/', 'api/', 'cache/', '(backoff|clock|doubt|fair-semaphore)\\.ts$']),
     only('directory', 'directory/', ['directory/', 'api/', 'cache/', 'yaml/']),
     only('mesh', 'mesh', [
       'mesh',
