@@ -4,7 +4,6 @@ import { createValidator } from '../../src/api/validate.ts';
 import { node, resource } from '../../src/envoy/encode/resource.ts';
 import { testProtos } from '../harness/mesh.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
-import { caseNames, runCase } from '../truth/cases.ts';
 import { goldenNames, readGoldenCase } from './case.ts';
 import { LoadingEnvoy } from './loading-envoy.ts';
 import { meshOf } from './mesh-of.ts';
@@ -35,10 +34,5 @@ withPeers(['envoy'], 'a real Envoy loads all that is served', () => {
       // What gRPC's own clients are sent is not for an Envoy.
       if (metadata?.['GENERATOR'] !== 'grpc')
         expect(await envoy.load(`${name}/${proxy}`, mesh.snapshot(proxy))).toEqual([]);
-  });
-
-  test.each(caseNames())('for the recorded case %s', async (name) => {
-    for (const { proxy, snapshot } of runCase(name).proxies)
-      expect(await envoy.load(`truth/${name}/${proxy}`, snapshot)).toEqual([]);
   });
 });
