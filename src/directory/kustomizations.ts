@@ -6,7 +6,7 @@ import { splitDocuments } from './split.ts';
 /** As Kustomize looks for it. */
 const NAMES = ['kustomization.yaml', 'kustomization.yml', 'Kustomization'];
 
-/** The files that an element of each field names, which are no objects. */
+/** By field, the files that its elements name: parts, not objects. */
 const PARTS: Readonly<Record<string, (listed: unknown) => readonly unknown[]>> = {
   patches: member('path'),
   patchesStrategicMerge: (listed) => [listed],

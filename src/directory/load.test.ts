@@ -76,7 +76,7 @@ describe('what a kustomization reads, and not as an object', () => {
     expect(reports.map(printReport)).toContain(ignored(`${path}/part.yaml`).replace('warning ', ''));
   });
 
-  test('takes nothing from what it patches, and is no workload', () => {
+  test('takes nothing from what it patches, and is not a workload', () => {
     const deployment = (image: string) =>
       `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {template: {spec: {containers: [{image: ${image}}]}}}\n`;
     const { objects, others, reports } = loaded({
