@@ -32,6 +32,9 @@ export const PEERS = ['envoy', 'etcd', 'kube-apiserver', 'kube-controller-manage
 /** What one replica may use. A watch has a connection of its own. */
 export const BOUNDS = { connections: 100, memoryMiB: 400 } as const;
 
+/** What happens at least while a fault lasts, however slow the machine is. */
+export const DURING_A_FAULT = { changes: 1, requests: 20 } as const;
+
 /** Between two changes. Milliseconds. */
 const PAUSE = { least: 30, more: 200 };
 
@@ -45,22 +48,22 @@ export async function runFaults({ seed, services, rounds }: FaultsOptions): Prom
   try {
     const told: string[] = [];
     let isOver = false;
+    let changes = 0;
     const changing = (async () => {
-      let changes = 0;
       for (; !isOver; changes++) {
         const what = await lab.shop.change();
         told.push(`${new Date().toISOString()} ${what}`);
         await delay(PAUSE.least + random() * PAUSE.more);
       }
-      return changes;
     })();
+    const progress = (): Progress => ({ changes, requests: lab.load.requests });
     for (const episode of schedule(rounds, random)) {
       const { replicas, faults } = episode;
       told.push(`${new Date().toISOString()} ${replicas.join()}: ${faults.map(printFault).join('; ')}`);
-      await play(episode, lab.members);
+      await play(episode, lab.members, progress);
     }
     isOver = true;
-    const changes = await changing;
+    await changing;
     for (const { way } of lab.members) way.mend();
     await lab.settled();
     await lab.load.stop();
@@ -78,10 +81,17 @@ export async function runFaults({ seed, services, rounds }: FaultsOptions): Prom
   }
 }
 
+type Progress = Readonly<Record<keyof typeof DURING_A_FAULT, number>>;
+
 /** The pause after an episode is an episode without faults. */
-async function play({ faults, replicas, ms }: Episode, members: readonly Member[]): Promise<void> {
+async function play(
+  { faults, replicas, ms }: Episode,
+  members: readonly Member[],
+  progress: () => Progress,
+): Promise<void> {
   const [main] = faults;
   const before = main === undefined ? -1 : hitsOf(main.name, members);
+  const { changes, requests } = progress();
   const setTo = (now: readonly Fault[]): void => {
     for (const [number, member] of members.entries()) member.way.set(replicas.includes(number) ? now : []);
   };
@@ -90,9 +100,15 @@ async function play({ faults, replicas, ms }: Episode, members: readonly Member[
   const hasHit = (): boolean => main === undefined || hitsOf(main.name, members) > before;
   // Watches that nothing ends ask for nothing.
   if (!hasHit()) setTo([...faults, { name: 'gone' }]);
-  await poll(`${main?.name}: hits something`, () => Promise.resolve(hasHit() || undefined), {
-    timeoutMs: PATIENCE_MS,
-  });
+  const hasMoved = (): boolean => {
+    const now = progress();
+    return now.changes >= changes + DURING_A_FAULT.changes && now.requests >= requests + DURING_A_FAULT.requests;
+  };
+  await poll(
+    `${main?.name ?? 'no fault'}: hits something, while objects change and requests are answered`,
+    () => Promise.resolve((hasHit() && hasMoved()) || undefined),
+    { timeoutMs: PATIENCE_MS },
+  );
 }
 
 function hitsOf(name: FaultName, members: readonly Member[]): number {

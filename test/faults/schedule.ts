@@ -6,7 +6,7 @@ export interface Episode {
   readonly faults: readonly Fault[];
   /** By number. */
   readonly replicas: readonly number[];
-  /** At least: it lasts until the first fault has hit something. */
+  /** At least: it lasts until the first fault has hit something, and for some changes and requests. */
   readonly ms: number;
 }
 

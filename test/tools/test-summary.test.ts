@@ -52,6 +52,21 @@ test('a skipped test is a failure where peers are required', async () => {
   expect((await summaryOf([reportOf('passed', passed)], env)).code).toBe(0);
 });
 
+test('a failed test is named with the beginning of what it said', async () => {
+  const message = ['Error: \u001b[31mexpected 1 to be 2\u001b[39m', ...Array.from({ length: 40 }, () => 'at x')].join(
+    '\n',
+  );
+  const failed = { ancestorTitles: ['adding'], title: 'works', status: 'failed', failureMessages: [message] };
+  const { code, lines } = await summaryOf([reportOf('failed', passed, failed)]);
+  expect(lines.slice(0, 3)).toEqual([
+    'failed: test/a.test.ts > adding > works',
+    '  Error: expected 1 to be 2',
+    '  at x',
+  ]);
+  expect(lines.slice(-2)).toEqual(['  ... 11 more lines', '1 passed, 1 failed, 0 skipped']);
+  expect(code).toBe(1);
+});
+
 test('a file that failed without a failed test counts as one', async () => {
   const { code, lines } = await summaryOf([reportOf('failed', { ...skipped, ancestorTitles: [] })]);
   expect(lines).toContain('failed: test/a.test.ts: a hook failed');
