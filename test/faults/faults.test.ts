@@ -8,8 +8,8 @@ import { BOUNDS, DURING_A_FAULT, PEERS, runFaults } from './run.ts';
 withPeers(PEERS, `an API server that everything goes wrong with (FAIRLEAD_SEED=${seed})`, () => {
   test('no request is lost, and at the end nothing is missing or left over', async () => {
     const report = await runFaults({ seed, services: 3, rounds: 1 });
-    expect(report.failures).toEqual([]);
-    expect(report.usurpations).toEqual([]);
+    expect(report.failures, report.failures.join('\n')).toEqual([]);
+    expect(report.usurpations, report.usurpations.join('\n')).toEqual([]);
     expect(FAULTS.filter((name) => report.hits[name] === 0)).toEqual([]);
     expect(report.changes).toBeGreaterThanOrEqual(FAULTS.length * DURING_A_FAULT.changes);
     expect(report.requests).toBeGreaterThanOrEqual(FAULTS.length * DURING_A_FAULT.requests);

@@ -18,7 +18,7 @@ withPeers(PEERS, `replicas that die, sleep, come and go under load (FAIRLEAD_SEE
   });
   afterAll(() => lab?.stop());
   afterEach(() => {
-    expect(lab.load.failures).toEqual([]);
+    expect(lab.load.failures, lab.load.failures.join('\n')).toEqual([]);
     expect(lab.usurpations()).toEqual([]);
   });
 

@@ -13,8 +13,8 @@ withPeers(['envoy'], `real Envoys under constant load (FAIRLEAD_SEED=${seed})`, 
   ])('over %s', (_, delta) => {
     test('no request is lost while anything changes', async () => {
       const report = await runHitless({ seed, delta, changes: CHANGES });
-      expect(report.failures).toEqual([]);
-      expect(report.rejections).toEqual([]);
+      expect(report.failures, report.failures.join('\n')).toEqual([]);
+      expect(report.rejections, report.rejections.join('\n')).toEqual([]);
       expect(report.changes).toBe(CHANGES);
       // Every protocol, on new and on kept connections; TCP only on new ones.
       expect(Object.keys(report.requests)).toHaveLength(9);

@@ -43,8 +43,11 @@ export interface HitlessReport {
   readonly timeouts: number;
 }
 
-/** Former listeners are gone after this long. Envoy counts in seconds. */
-const DRAIN_SECONDS = 2;
+/**
+ * Former listeners are gone after this long. Envoy counts in seconds. It closes connections of a client that does nothing
+ * meanwhile, so this is longer than the load may have to wait for a processor.
+ */
+const DRAIN_SECONDS = 10;
 /** Enough for Envoy's back-off between attempts: at most 250 ms. */
 const LINGER_MS = 500;
 /** A change that has not settled by then is followed by the next one anyway. Milliseconds. */
