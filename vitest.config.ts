@@ -16,7 +16,7 @@ const waiting = globSync(ALL, { exclude: [NODE, LONG] }).filter(
 
 export default defineConfig({
   test: {
-    testTimeout: 30_000,
+    testTimeout: 60_000,
     hookTimeout: 60_000,
     // The default of a second is a timed assertion.
     expect: { poll: { timeout: 20_000 } },

@@ -114,9 +114,12 @@ withPeers([...FLEET, 'etcd', 'kube-apiserver', 'kubectl'], 'what real Envoys ref
           ...{ status: 'False', reason: 'Rejected' },
           message: expect.stringMatching(/^Rejected by [^]* Generation 1 is in force\.$/) as string,
         });
-    const { items } = (await api.call('GET', KEPT)) as unknown as { readonly items: readonly { spec: object }[] };
+    const kept = async (): Promise<object[]> => {
+      const { items } = (await api.call('GET', KEPT)) as unknown as { readonly items: readonly { spec: object }[] };
+      return items.map(({ spec }) => spec);
+    };
     const all = scenes.map(() => expect.objectContaining({ newest: 2, inForce: 1, reason: 'Rejected' }) as object);
-    expect(items.map(({ spec }) => spec)).toEqual(all);
+    await expect.poll(kept).toEqual(all);
   }
 
   /** By whichever of them gets the connection. */
