@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApiServer } from './api-server.ts';
 import type { RunningApiServer } from './api-server.ts';
@@ -28,6 +30,38 @@ describe('a started program', () => {
     expect(await nothing.exited).not.toBe(0);
     expect(nothing.log()).toContain('/nonexistent/program');
   });
+});
+
+describe('free ports', () => {
+  const range = { first: 19_000, count: 12 };
+  const source = JSON.stringify(join(import.meta.dirname, 'process.ts'));
+  const script = (count: number): string =>
+    `const { freePorts } = await import(${source});
+     console.log(JSON.stringify(await freePorts(${count}, ${JSON.stringify(range)})));
+     setInterval(() => {}, 1000);`;
+
+  test('belong to one process until it ends', async () => {
+    const taken = createServer().listen(range.first, '127.0.0.1');
+    const start = (count: number) => startProcess(process.execPath, ['--input-type=module', '-e', script(count)]);
+    const processes = [start(4), start(4)];
+    try {
+      const ports = await Promise.all(
+        processes.map((each) => poll('its ports', () => Promise.resolve(portsIn(each.log())))),
+      );
+      const mine = await freePorts(3, range);
+      const all = Array.from({ length: range.count }, (_, i) => range.first + i);
+      expect([range.first, ...ports.flat(), ...mine].toSorted()).toEqual(all);
+      await expect(freePorts(1, range)).rejects.toThrow('no 1 ports are free from 19000 on');
+      await processes[0]!.stop();
+      expect((await freePorts(4, range)).toSorted()).toEqual(ports[0]!.toSorted());
+    } finally {
+      await Promise.all(processes.map((each) => each.stop()));
+      taken.close();
+    }
+  });
+
+  const portsIn = (log: string): number[] | undefined =>
+    log.endsWith('\n') ? (JSON.parse(log) as number[]) : undefined;
 });
 
 withPeers(['envoy'], 'Envoy', () => {
