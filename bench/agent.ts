@@ -9,7 +9,8 @@ import { readRequest } from '../src/identity/certificate-request.ts';
 import { selfSigned } from '../src/identity/self-signed.ts';
 import { readMaterial } from '../src/identity/signing-material.ts';
 import { pathOf } from '../test/peers/peer.ts';
-import { type RunningProcess, freePorts, plainEnvironment, poll, startProcess } from '../test/peers/process.ts';
+import { freePorts } from '../src/testing/free-ports.ts';
+import { type RunningProcess, plainEnvironment, poll, startProcess } from '../test/peers/process.ts';
 import { bundle } from '../tools/build.ts';
 
 /**

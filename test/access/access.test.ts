@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { judge, type Judgement } from '../../src/settle/access/judge.ts';
 import { seed } from '../harness/seed.ts';
-import { freePorts } from '../peers/process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { ADDRESS, type Answer, type Gate, openGate } from './gate.ts';
 import { type RandomRequest, type RandomWorld, randomWorld } from './worlds.ts';

@@ -20,7 +20,7 @@ import { EQUAL, LEASE, leaseRevoke, txn, VERSION } from '../../src/etcd/testing/
 import { watch } from '../../src/etcd/watch.ts';
 import { type RunningEtcd, startEtcd } from '../peers/etcd.ts';
 import { createAuthority } from '../peers/keys.ts';
-import { freePorts } from '../peers/process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
 import { type Relay, startRelay } from './relay.ts';
 import { grantAsCilium } from './rights.ts';

@@ -10,7 +10,8 @@ import { defaultMeshOptions } from '../../src/mesh/inputs.ts';
 import { readObjects } from '../harness/mesh.ts';
 import { startEnvoy } from '../peers/envoy.ts';
 import { createAuthority } from '../peers/keys.ts';
-import { freePorts, poll } from '../peers/process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
+import { poll } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
 
 withPeers(['envoy'], 'a router of several tenants', () => {

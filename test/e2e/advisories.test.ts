@@ -3,7 +3,7 @@ import type { KubernetesObject } from '../../src/api/object.ts';
 import { OpenSsl } from '../../src/identity/testing/openssl.ts';
 import { afterSuite } from '../../src/testing/on-end.ts';
 import { destinationRule, gateway, meshConfig, object, serviceEntry, virtualService } from '../features/objects.ts';
-import { freePorts } from '../peers/process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { jwks, startEcho, tokenOf } from './callers.ts';
 import { SecuredMesh, authorizationPolicy, peerAuthentication, requestAuthentication } from './secured-mesh.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { freePorts } from '../peers/process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { HOST, messages, serverEntry, startMesh } from './agent-mesh.ts';
 import { startFairleadAgent } from './fairlead-agent.ts';

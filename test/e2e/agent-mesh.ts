@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { SERVER, secureCluster, startSecure, tokenOf } from '../features/secure-cluster.ts';
-import { freePorts } from '../peers/process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
 import type { AgentProcess } from './fairlead-agent.ts';
 import { startBackend } from './traffic.ts';
 

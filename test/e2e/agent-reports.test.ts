@@ -6,7 +6,7 @@ import { Agent as SecurePool, request } from 'node:https';
 import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { freePorts } from '../peers/process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { HOST, startMesh } from './agent-mesh.ts';
 import { type AgentProcess, startFairleadAgent } from './fairlead-agent.ts';

@@ -5,7 +5,8 @@ import type { KubernetesObject } from '../../src/api/object.ts';
 import { securePort } from '../features/secure-cluster.ts';
 import { Directory } from '../features/sources.ts';
 import { startEnvoy } from '../peers/envoy.ts';
-import { freePorts, poll } from '../peers/process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
+import { poll } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
 
 const key = { kty: 'oct', kid: 'a', k: Buffer.from('secret of the issuer').toString('base64url') };

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { pathOf } from '../peers/peer.ts';
-import { type RunningProcess, freePorts, plainEnvironment, poll, startProcess } from '../peers/process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
+import { type RunningProcess, plainEnvironment, poll, startProcess } from '../peers/process.ts';
 
 export interface AgentSetup {
   /** Of the control plane: 15012. */

@@ -8,7 +8,8 @@ import { OpenSsl } from '../../src/identity/testing/openssl.ts';
 import { securePort } from '../features/secure-cluster.ts';
 import { Directory } from '../features/sources.ts';
 import { startEnvoy } from '../peers/envoy.ts';
-import { freePorts, poll } from '../peers/process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
+import { poll } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { ask as askInPlaintext, startBackend } from './traffic.ts';
 

@@ -8,7 +8,8 @@ import { entryPoint } from '../chart/image.ts';
 import { startApiServer, type ApiObject, type RunningApiServer } from '../peers/api-server.ts';
 import { startFakeKubelet } from '../peers/fake-kubelet.ts';
 import { type WorkloadCertificate, caOf } from '../peers/mesh-ca.ts';
-import { freePorts, poll, startProcess, type RunningProcess } from '../peers/process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
+import { poll, startProcess, type RunningProcess } from '../peers/process.ts';
 import { AuditLog } from './audit-log.ts';
 
 export const ACCOUNT = 'fairlead';

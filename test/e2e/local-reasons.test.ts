@@ -15,7 +15,7 @@ import { securePort } from '../features/secure-cluster.ts';
 import { later } from '../features/skipping-clock.ts';
 import { Cluster } from '../features/sources.ts';
 import { createAuthority } from '../peers/keys.ts';
-import { freePorts } from '../peers/process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { FLEET, Fleet, NAMES } from './fleet.ts';
 import { ask, type Backend, startBackend } from './traffic.ts';

@@ -3,7 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Engine } from '../../src/engine/engine.ts';
 import { type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';
-import { freePorts, poll } from '../peers/process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
+import { poll } from '../peers/process.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
 import { apply, startTestEngine } from './engine.ts';
 

@@ -4,7 +4,7 @@ import { conditions } from '../features/conditions.ts';
 import { Program } from '../features/program.ts';
 import { securePort } from '../features/secure-cluster.ts';
 import { Cluster, EVENTS } from '../features/sources.ts';
-import { freePorts } from '../peers/process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { FLEET, Fleet } from './fleet.ts';
 import { entryFor, INNOCENT, innocent, sceneOf } from './poison-scenes.ts';

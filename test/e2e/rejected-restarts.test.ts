@@ -9,7 +9,7 @@ import { Program } from '../features/program.ts';
 import { securePort } from '../features/secure-cluster.ts';
 import { borrowApiServer, type BorrowedApiServer } from '../peers/borrowed-api-server.ts';
 import type { MeshCa } from '../peers/mesh-ca.ts';
-import { freePorts } from '../peers/process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
 import { FLEET, Fleet } from './fleet.ts';
 import { entryFor, INNOCENT, innocent, sceneOf } from './poison-scenes.ts';

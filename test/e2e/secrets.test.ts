@@ -13,7 +13,8 @@ import type { Program } from '../features/program.ts';
 import { securePort } from '../features/secure-cluster.ts';
 import { Directory } from '../features/sources.ts';
 import { startEnvoy } from '../peers/envoy.ts';
-import { freePorts, poll } from '../peers/process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
+import { poll } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
 
 const networking = (kind: string, name: string, spec: object, namespace = 'shop'): KubernetesObject =>

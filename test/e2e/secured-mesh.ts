@@ -9,7 +9,8 @@ import { securePort } from '../features/secure-cluster.ts';
 import { Directory } from '../features/sources.ts';
 import { type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';
 import { FORMER_MS } from '../../src/engine/peer-history.ts';
-import { freePorts, poll } from '../peers/process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
+import { poll } from '../peers/process.ts';
 import { type WorkloadSecrets, startAgent } from './agent.ts';
 import {
   type Connection,

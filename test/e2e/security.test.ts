@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, describe, test } from 'vitest';
 import { afterSuite } from '../../src/testing/on-end.ts';
 import { gateway, object, virtualService } from '../features/objects.ts';
-import { freePorts } from '../peers/process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { jwks, tokenOf } from './callers.ts';
 import {

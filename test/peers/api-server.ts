@@ -5,7 +5,8 @@ import { Agent, request } from 'undici';
 import { createAuthority, createSigningKey } from './keys.ts';
 import type { KeyPair } from './keys.ts';
 import { pathOf } from './peer.ts';
-import { freePorts, poll, startProcess } from './process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
+import { poll, startProcess } from './process.ts';
 import { toolsWith } from './tools.ts';
 import type { RunningProcess } from './process.ts';
 

@@ -7,7 +7,8 @@ import { connectEtcd, type EtcdConnection } from '../../src/etcd/connection.ts';
 import { status } from '../../src/etcd/testing/messages.ts';
 import { type Authority, createAuthority, type KeyPair } from './keys.ts';
 import { pathOf } from './peer.ts';
-import { freePorts, poll, type RunningProcess, startProcess } from './process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
+import { poll, type RunningProcess, startProcess } from './process.ts';
 
 /** An etcd of one member on 127.0.0.1 that wants client certificates: their CN is the user. */
 export interface RunningEtcd {

@@ -8,7 +8,8 @@ import { startEnvoy, validateBootstrap } from './envoy.ts';
 import { startFakeKubelet } from './fake-kubelet.ts';
 import { CHART } from '../chart/chart.ts';
 import { pathOf } from './peer.ts';
-import { freePorts, poll, run, startProcess } from './process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
+import { poll, run, startProcess } from './process.ts';
 import { printLogOnFailure, withPeers } from './with-peers.ts';
 
 describe('a started program', () => {
@@ -34,7 +35,7 @@ describe('a started program', () => {
 
 describe('free ports', () => {
   const range = { first: 19_000, count: 12 };
-  const source = JSON.stringify(join(import.meta.dirname, 'process.ts'));
+  const source = JSON.stringify(join(import.meta.dirname, '../../src/testing/free-ports.ts'));
   const script = (count: number): string =>
     `const { freePorts } = await import(${source});
      console.log(JSON.stringify(await freePorts(${count}, ${JSON.stringify(range)})));

@@ -10,7 +10,7 @@ import { startOnlyNode } from '../../test/node/only-node.ts';
 import type { RunningNode } from '../../test/node/node.ts';
 import { buildProjectImages, shopImage } from '../../test/node/project-images.ts';
 import { pathOf } from '../../test/peers/peer.ts';
-import { freePorts } from '../../test/peers/process.ts';
+import { freePorts } from '../../src/testing/free-ports.ts';
 import { isFree } from '../run/ports.ts';
 import { CLUSTER, type State, writeState } from './state.ts';
 

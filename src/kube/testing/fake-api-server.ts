@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { KubeConfig } from '@kubernetes/client-node';
+import { freePorts } from '../../testing/free-ports.ts';
 import { FakeCluster, type Answer } from './fake-cluster.ts';
 
 /** A {@link FakeCluster} behind HTTP or HTTPS on 127.0.0.1. */
@@ -44,9 +45,9 @@ export class FakeApiServer {
         if (this.sockets.size === 0) this.onIdle();
       });
     });
-    await new Promise<void>((resolve) => server.listen(this.port, '127.0.0.1', resolve));
+    if (this.port === 0) [this.port = 0] = await freePorts(1);
+    await new Promise<void>((resolve, reject) => server.once('error', reject).listen(this.port, '127.0.0.1', resolve));
     this.server = server;
-    this.port = (server.address() as AddressInfo).port;
     return this;
   }
 
