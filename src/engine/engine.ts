@@ -238,6 +238,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   });
   graph.observe((draft) => {
     progress.published(draft);
+    generations.published();
     ads.apply(mesh.publicationOf(draft, progress.rolloutsIn(draft)), committer.changedAt);
   }, 'ads');
   reportFailures(

@@ -13,6 +13,8 @@ import type { ProgressOfObjects, Tracked } from './progress.ts';
 /** What proxies say of VirtualServices, and what becomes of these. */
 class Lab {
   now = 0;
+  /** Nothing is committed. */
+  isBusy = false;
   #timers: { readonly at: number; readonly work: () => void }[] = [];
   readonly rollouts = new Rollouts({ after: () => {}, settled: () => {}, changed: () => {} });
   readonly #tracked = new Map<string, Tracked>();
@@ -82,11 +84,18 @@ class Lab {
   }
 
   refuses(concern: Concern, recipient: Recipient): void {
-    const refused = [...concern.names.keys()].map((name) => ({
-      ...{ typeUrl: 'rds', name, version: '1', message: 'no', origins: this.#origins },
-    }));
-    concern.refuse(recipient, refused);
-    for (const { key } of concern.rollouts) this.generations.progressed(key);
+    this.refusesAll([concern], recipient);
+  }
+
+  /** One version with all of these. */
+  refusesAll(concerns: readonly Concern[], recipient: Recipient): void {
+    for (const concern of concerns) {
+      const refused = [...concern.names.keys()].map((name) => ({
+        ...{ typeUrl: 'rds', name, version: '1', message: 'no', origins: this.#origins },
+      }));
+      concern.refuse(recipient, refused);
+    }
+    for (const { key } of concerns.flatMap(({ rollouts }) => [...rollouts])) this.generations.progressed(key);
   }
 
   takes(concern: Concern, recipient: Recipient): void {
@@ -102,7 +111,10 @@ class Lab {
   pass(ms: number): void {
     for (const end = this.now + ms; this.now < end;) {
       this.now += 50;
-      this.#graph.commit(this.#writes.splice(0));
+      if (!this.isBusy) {
+        this.#graph.commit(this.#writes.splice(0));
+        this.generations.published();
+      }
       for (const timer of this.#timers.splice(0))
         if (timer.at <= this.now) timer.work();
         else this.#timers.push(timer);
@@ -178,6 +190,84 @@ test('one of several is tried only when it has been out of force, or it would no
   lab.refuses(lab.sent(proxy, 'table', a), proxy);
   lab.pass(500);
   expect(areRejected()).toEqual([true, false]);
+});
+
+test('one of several is tried until proxies have had time since it came back, however late that is', () => {
+  const lab = new Lab();
+  const [a, b] = [lab.object('shop', 'a'), lab.object('shop', 'b')];
+  const proxy = of('shop');
+  lab.refuses(lab.sent(proxy, 'table', a, b), proxy);
+  const areRejected = () => [a, b].map((each) => lab.isRejected(each));
+  lab.isBusy = true;
+  lab.pass(5_000);
+  expect(areRejected()).toEqual([true, true]);
+  lab.isBusy = false;
+  while (lab.isRejected(a)) lab.pass(50);
+  lab.isBusy = true;
+  lab.pass(5_000);
+  expect(areRejected()).toEqual([false, true]);
+  lab.isBusy = false;
+  lab.pass(1_000);
+  expect(areRejected()).toEqual([false, true]);
+  lab.refuses(lab.sent(proxy, 'table', a), proxy);
+  lab.pass(500);
+  expect(areRejected()).toEqual([true, false]);
+});
+
+test('what two objects have changed one after the other is refused together: each is tried alone', () => {
+  for (const culprit of [0, 1]) {
+    const lab = new Lab();
+    const objects = [lab.object('shop', 'a'), lab.object('shop', 'b')];
+    const proxy = of('shop');
+    const concerns = objects.map((each) => lab.sent(proxy, 'table', each));
+    lab.refusesAll(concerns, proxy);
+    expect(objects.map((each) => lab.isRejected(each))).toEqual([true, true]);
+    for (let i = 0; i < 100; i++) {
+      lab.pass(100);
+      if (!lab.isRejected(objects[culprit]!)) lab.refuses(lab.sent(proxy, 'table', objects[culprit]!), proxy);
+    }
+    expect(objects.map((each) => lab.isRejected(each))).toEqual(objects.map((_, i) => i === culprit));
+  }
+});
+
+test('what somebody has taken is not refused together with what others have changed', () => {
+  const lab = new Lab();
+  const [good, bad] = [lab.object('shop', 'good'), lab.object('shop', 'bad')];
+  const [one, other] = [of('shop'), of('shop', 1)];
+  const first = lab.sent(one, 'table', good);
+  first.begin(other);
+  lab.takes(first, other);
+  lab.refusesAll([first, lab.sent(one, 'table', bad)], one);
+  expect([good, bad].map((each) => lab.isRejected(each))).toEqual([false, true]);
+});
+
+test('what is refused together with what is about to go is asked for again without that', () => {
+  for (const isBad of [false, true]) {
+    const lab = new Lab();
+    const [bad, late] = [lab.object('shop', 'bad'), lab.object('shop', 'late')];
+    const proxy = of('shop');
+    const first = lab.sent(proxy, 'table', bad);
+    lab.isBusy = true;
+    lab.refuses(first, proxy);
+    expect(lab.isRejected(bad)).toBe(true);
+    const second = lab.sent(proxy, 'table', late);
+    lab.refusesAll([first, second], proxy);
+    lab.pass(2_000);
+    expect(lab.isRejected(late)).toBe(false);
+    lab.isBusy = false;
+    if (!isBad) {
+      lab.pass(100);
+      lab.takes(second, proxy);
+      lab.pass(5_000);
+      expect([bad, late].map((each) => lab.isRejected(each))).toEqual([true, false]);
+    }
+    // The proxy has not answered in time, and then takes it, or not.
+    lab.pass(1_000);
+    const again = lab.sent(proxy, 'table', late);
+    if (isBad) lab.refuses(again, proxy);
+    lab.pass(5_000);
+    expect([bad, late].map((each) => lab.isRejected(each))).toEqual([true, isBad]);
+  }
 });
 
 test('suspects of one namespace do not wait for all those of another', () => {

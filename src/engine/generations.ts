@@ -1,17 +1,19 @@
 import { type CustomKindName, restricts } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import type { Recipient } from '../ads/rollouts/recipient.ts';
-import type { Concern } from '../ads/rollouts/rollout.ts';
+import type { Concern, Rollout } from '../ads/rollouts/rollout.ts';
 import type { Write } from '../cache/graph.ts';
+import { deepEqual } from '../cache/equal.ts';
 import type { Clock } from '../clock.ts';
 import type { Inputs, RejectedGeneration } from '../mesh/inputs.ts';
 import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 import type { Progress } from '../status/programmed.ts';
 import { formerObject, type KeptGenerations, mostRefusals, mostRejected } from './kept-generations.ts';
 import { type ProgressOfObjects, refusalsIn } from './progress.ts';
-import { apartFromRestrictions, areAll, believed, isBelieved, type Refusals, tenantsIn } from './refusals.ts';
+import { areAll, believed, isBelieved, refusedAlong, type Refusals } from './refusals.ts';
 import { areSame, isEarlier, isIn, isSameGeneration } from './same-generation.ts';
 import { type Suspect, Suspects } from './suspects.ts';
+import { Weighing } from './weighing.ts';
 
 export interface GenerationsOptions {
   readonly inputs: Inputs;
@@ -50,15 +52,22 @@ export class Generations {
   /** What other replicas have last rejected of an object. */
   readonly #elsewhere = new Map<string, RejectedGeneration>();
   readonly #suspects = new Suspects();
-  #trial: { readonly suspect: Suspect; readonly until: number } | undefined;
+  readonly #weighing: Weighing;
+  /** `until`: known once what is tried is published. */
+  #trial: { readonly suspect: Suspect; until: number | undefined } | undefined;
+  /** What was last decided of these has not been published yet. */
+  readonly #unpublished = new Set<string>();
   /** Concerns up to this one are about what was in force of an object before it was last decided. */
   readonly #decided = new Map<string, number>();
   /** Refusals to be looked at again, when those who have not answered have had time. */
-  readonly #open = new Map<Concern, { readonly until: number }>();
+  readonly #open = new Map<Concern, Open>();
   #waits = false;
 
   constructor(options: GenerationsOptions) {
     this.#options = options;
+    const { progress, isLibrary } = options;
+    const namespaceOf = (key: string): string | undefined => this.#newest.get(key)?.metadata.namespace;
+    this.#weighing = new Weighing({ progress, isLibrary, namespaceOf, suspects: this.#suspects });
   }
 
   /** The source has delivered it. To be called before the write that says so. */
@@ -107,6 +116,16 @@ export class Generations {
     this.#recall(key);
   }
 
+  /** To be called with every commit before it goes to proxies. */
+  published(): void {
+    const { inputs, clock } = this.#options;
+    for (const key of this.#unpublished) {
+      if (!deepEqual(inputs.rejectedGenerations.get(key), this.#rejected.get(key))) continue;
+      this.#unpublished.delete(key);
+      if (this.#trial?.suspect.key === key) this.#trial.until ??= clock.now() + TRIAL_MS;
+    }
+  }
+
   /** How far an object has come has changed. */
   progressed(key: string): void {
     const newest = this.#newest.get(key);
@@ -130,81 +149,42 @@ export class Generations {
    */
   #judge(concern: Concern): void {
     const { clock, canaries, isLibrary } = this.#options;
+    const { rollouts } = this.#options.progress;
     // What the others make of it is not known before all have it.
     if (!canaries || ![...concern.refusals.keys()].some(isBelieved)) return;
     const names = new Set([...concern.refusals.values()].flat().map(({ name }) => name));
     let isOpen = false;
     for (const name of names) {
-      const all = this.#suspectsIn(concern, name);
-      if (all.length === 0) continue;
+      const own = this.#suspectsIn([...concern.changersOf(name)].map((rollout) => [rollout, concern]));
+      if (own.length === 0) continue;
       const { waiting, refusals: every, takers } = believed(concern.opinionsOn(name));
       if (takers.length > 0) continue;
-      const { suspects, refusals, reach, beside } = this.#weigh(all, every);
+      const open = this.#open.get(concern) ?? { until: clock.now() + ANSWER_MS, isShared: false };
+      const all = [...own, ...this.#suspectsIn(refusedAlong(every, concern.changersOf(name), rollouts))];
+      const { suspects, refusals, reach, beside } = this.#weighing.weigh(own, all, every);
       if (suspects.length === 0) continue;
       const areLibraries = [...refusals.keys()].every(isLibrary);
-      const open = this.#open.get(concern) ?? { until: clock.now() + ANSWER_MS };
+      // What is about to go may have been all that was wrong.
+      if (all.some((each) => this.#isRejected(each)))
+        Object.assign(open, { until: clock.now() + ANSWER_MS, isShared: true });
       // Some may not have looked yet whether it concerns them.
-      if ((reach === 'nowhere' || areLibraries || !areAll(refusals, waiting)) && clock.now() < open.until) {
+      const isEarly = open.isShared || reach === 'nowhere' || areLibraries || !areAll(refusals, waiting);
+      if (isEarly && clock.now() < open.until) {
         this.#open.set(concern, open);
         isOpen = true;
-      } else if (reach !== 'nowhere') this.#rejectAll(suspects, refusals, reach === 'here', beside);
+      } else if (reach !== 'nowhere')
+        this.#rejectAll(suspects, refusals, { isHere: reach === 'here', beside, ...open });
     }
     if (isOpen) this.#wait();
     else this.#open.delete(concern);
   }
 
-  /** Those who may as well refuse a restriction count only if the others are not enough, and only once. */
-  #weigh(suspects: readonly Suspect[], refusals: Refusals): Weighed {
-    const { progress } = this.#options;
-    const { apart, restrictions } = apartFromRestrictions(refusals, (key) => progress.rollouts.get(key));
-    const reach = this.#reachOf(suspects, apart);
-    const [beside] = [...restrictions].flatMap(({ key }): Suspect[] => {
-      const { object } = progress.get(key) ?? {};
-      return object === undefined ? [] : [{ key, uid: object.uid, generation: object.generation }];
-    });
-    if (reach !== 'nowhere' || beside === undefined) return { suspects, refusals: apart, reach, beside: undefined };
-    const untried = suspects.filter((each) => !this.#suspects.isCleared(each, beside));
-    return { suspects: untried, refusals, reach: this.#reachOf(untried, refusals), beside };
-  }
-
-  #reachOf(suspects: readonly Suspect[], refusals: Refusals): Reach {
-    const areLibraries = [...refusals.keys()].every(this.#options.isLibrary);
-    return areLibraries ? this.#reachOfLibraries(suspects, refusals) : this.#reachOfAny(suspects, refusals);
-  }
-
   /**
-   * Where these count against the objects. One tenant alone may say so only of objects of its own, or where they concern
-   * nobody else: with any resource, since the object is taken back whole.
+   * The generations that may be what is wrong with a resource, and that may be taken back; also those of which that is
+   * decided, but not published.
    */
-  #reachOfAny(suspects: readonly Suspect[], refusals: Refusals): Reach {
-    const tenants = tenantsIn(refusals);
-    const [tenant] = tenants;
-    if (tenants.size !== 1) return tenants.size > 1 ? 'everywhere' : 'nowhere';
-    if (suspects.every(({ key }) => this.#newest.get(key)?.metadata.namespace === tenant)) return 'everywhere';
-    const isOther = (each: Recipient): boolean => each.tenant !== '' && each.tenant !== tenant;
-    const { rollouts } = this.#options.progress;
-    for (const { key } of suspects)
-      for (const { waiting, reached } of rollouts.get(key)?.present() ?? [])
-        if ([...waiting, ...reached].some(isOther)) return 'nowhere';
-    return 'here';
-  }
-
-  /** What a library does not understand, an Envoy may. */
-  #reachOfLibraries(suspects: readonly Suspect[], refusals: Refusals): Reach {
-    if (this.#reachOfAny(suspects, refusals) === 'nowhere') return 'nowhere';
-    return suspects.some(({ key }) => this.#concernsEnvoys(key)) ? 'nowhere' : 'here';
-  }
-
-  /** As far as clients have looked, here. */
-  #concernsEnvoys(key: string): boolean {
-    const { progress, isLibrary } = this.#options;
-    const concerns = [...(progress.rollouts.get(key)?.present() ?? [])].filter(({ isLook }) => !isLook);
-    return concerns.some(({ reached }) => [...reached].some((client) => !isLibrary(client)));
-  }
-
-  /** The generations in force that may be what is wrong with a resource, and that may be taken back. */
-  #suspectsIn(concern: Concern, name: string): readonly Suspect[] {
-    return [...concern.changersOf(name)].flatMap((rollout): Suspect[] => {
+  #suspectsIn(changes: Iterable<readonly [Rollout, Concern]>): readonly Suspect[] {
+    return [...changes].flatMap(([rollout, concern]): Suspect[] => {
       const { key, restricts } = rollout;
       if (restricts) return [];
       const { object, isDeleted } = this.#options.progress.get(key) ?? {};
@@ -212,15 +192,23 @@ export class Generations {
       // What is not committed yet may have ended it.
       const newest = this.#newest.get(key);
       if (newest === undefined || (newest.metadata.uid ?? '') !== object.uid) return [];
-      if (concern.whole.id <= (this.#decided.get(key) ?? 0)) return [];
       const suspect = { key, uid: object.uid, generation: object.generation };
-      return this.#isRejected(suspect) ? [] : [suspect];
+      const isDecided = concern.whole.id <= (this.#decided.get(key) ?? 0);
+      const isToGo = isDecided && this.#unpublished.has(key);
+      return this.#isRejected(suspect) === isToGo && isDecided === isToGo ? [suspect] : [];
     });
   }
 
-  /** @param beside what stays in force, and may be to blame as well. */
-  #rejectAll(all: readonly Suspect[], refusals: Refusals, isHere: boolean, beside: Suspect | undefined): void {
-    const alone = all.length === 1 && beside === undefined;
+  /**
+   * @param beside what stays in force, and may be to blame as well.
+   * @param isShared so may be what has gone since.
+   */
+  #rejectAll(
+    all: readonly Suspect[],
+    refusals: Refusals,
+    { isHere, beside, isShared }: { isHere: boolean; beside: Suspect | undefined; isShared: boolean },
+  ): void {
+    const alone = all.length === 1 && beside === undefined && !isShared;
     const how = { ...(!alone && { isSuspect: true as const }), ...(isHere && { isHere: true as const }) };
     for (const each of all) this.#reject(each, refusals, how);
     if (!alone) this.#suspects.add(all, beside);
@@ -250,19 +238,18 @@ export class Generations {
     if (trial !== undefined) {
       const { suspect, until } = trial;
       const tracked = progress.get(suspect.key);
-      const isPublished = clock.now() >= until - TRIAL_MS + ANSWER_MS;
       const isNewest = tracked?.object.uid === suspect.uid && tracked.object.generation === suspect.generation;
       const isUndecided =
-        isNewest && !this.#isRejected(suspect) && !this.#isTaken(suspect, tracked.progress, isPublished);
-      if (isUndecided && clock.now() < until) return this.#wait();
+        isNewest && !this.#isRejected(suspect) && !this.#isTaken(suspect, tracked.progress, until !== undefined);
+      if (isUndecided && (until === undefined || clock.now() < until)) return this.#wait();
       this.#trial = undefined;
     }
     const { first } = this.#suspects;
-    if (first !== undefined && !this.#isDecisionCommitted(first)) return this.#wait();
+    if (first !== undefined && this.#unpublished.has(first.key)) return this.#wait();
     const next = this.#suspects.next();
     if (next === undefined) return;
-    this.#trial = { suspect: next, until: clock.now() + TRIAL_MS };
     this.#pardon(next);
+    this.#trial = { suspect: next, until: this.#unpublished.has(next.key) ? undefined : clock.now() + TRIAL_MS };
     this.#wait();
   }
 
@@ -315,15 +302,10 @@ export class Generations {
     if (this.#newest.has(key)) this.#decided.set(key, this.#options.progress.rollouts.nextId());
   }
 
-  #isDecisionCommitted(suspect: Suspect): boolean {
-    const committed = this.#options.inputs.rejectedGenerations.get(suspect.key);
-    return !this.#isRejected(suspect) || isIn(committed, suspect);
-  }
-
   #pardon({ key, uid, generation }: Suspect): void {
-    this.#decide(key);
     const known = this.#rejected.get(key);
     if (known?.uid !== uid) return;
+    this.#decide(key);
     const generations = known.generations.filter((each) => each.generation !== generation);
     this.#setRejected(key, generations.length === 0 ? undefined : { uid, generations });
   }
@@ -362,6 +344,7 @@ export class Generations {
     const { inputs, write } = this.#options;
     if (rejected === undefined) this.#rejected.delete(key);
     else this.#rejected.set(key, rejected);
+    this.#unpublished.add(key);
     write(inputs.rejectedGenerations.write(key, rejected));
   }
 
@@ -382,13 +365,9 @@ export class Generations {
   }
 }
 
-type Reach = 'everywhere' | 'here' | 'nowhere';
-
-/** Which refusals count against which objects. */
-interface Weighed {
-  readonly suspects: readonly Suspect[];
-  readonly refusals: Refusals;
-  readonly reach: Reach;
-  /** A restriction that may be to blame as well. */
-  readonly beside: Suspect | undefined;
+/** A concern whose refusals do not count yet. */
+interface Open {
+  until: number;
+  /** Clients have refused it together with what has been ruled out since. */
+  isShared: boolean;
 }

@@ -1,7 +1,7 @@
 import { isLocalReason, LEAST_LOCAL } from '../ads/protocol/local-reasons.ts';
 import type { Opinions } from '../ads/rollouts/opinions.ts';
 import type { Recipient, Refused } from '../ads/rollouts/recipient.ts';
-import type { Rollout } from '../ads/rollouts/rollout.ts';
+import type { Concern, Rollout } from '../ads/rollouts/rollout.ts';
 
 /** What proxies refuse, with their words. */
 export type Refusals = ReadonlyMap<Recipient, readonly Refused[]>;
@@ -44,6 +44,38 @@ export function apartFromRestrictions(
     for (const each of owed) restrictions.add(each);
   }
   return { apart, restrictions };
+}
+
+/** What else the same clients refuse in the same resource, of other objects: changed before or after, taken by nobody. */
+export function refusedAlong(
+  refusals: Refusals,
+  known: ReadonlySet<Rollout>,
+  open: { get(key: string): Rollout | undefined },
+): ReadonlyMap<Rollout, Concern> {
+  const found = new Map<Rollout, Concern>();
+  const others = new Map<Refused['origins'], readonly Rollout[]>();
+  const othersIn = ({ origins }: Refused): readonly Rollout[] => {
+    let rollouts = others.get(origins);
+    if (rollouts === undefined) {
+      rollouts = [...origins].flatMap((key) => open.get(key) ?? []).filter((each) => !known.has(each));
+      others.set(origins, rollouts);
+    }
+    return rollouts;
+  };
+  for (const [client, all] of refusals)
+    for (const refused of all)
+      for (const rollout of othersIn(refused)) {
+        if (found.has(rollout)) continue;
+        const concern = [...rollout.concerns].find((each) => isRefused(each, client, refused));
+        if (concern !== undefined) found.set(rollout, concern);
+      }
+  return found;
+}
+
+function isRefused(concern: Concern, client: Recipient, { typeUrl, name }: Refused): boolean {
+  if (concern.typeUrl !== typeUrl || concern.refusals.get(client)?.some((each) => each.name === name) !== true)
+    return false;
+  return believed(concern.opinionsOn(name)).takers.length === 0;
 }
 
 function isOwed({ concerns }: Rollout, client: Recipient, { typeUrl, name }: Refused): boolean {

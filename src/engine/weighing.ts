@@ -1,0 +1,88 @@
+import { apartFromRestrictions, type Refusals, tenantsIn } from './refusals.ts';
+import type { Recipient } from '../ads/rollouts/recipient.ts';
+import type { ProgressOfObjects } from './progress.ts';
+import type { Suspect, Suspects } from './suspects.ts';
+
+export interface WeighingOptions {
+  readonly progress: Pick<ProgressOfObjects, 'get' | 'rollouts'>;
+  readonly isLibrary: (client: Recipient) => boolean;
+  /** Of the newest generation of an object. */
+  readonly namespaceOf: (key: string) => string | undefined;
+  readonly suspects: Pick<Suspects, 'isCleared'>;
+}
+
+/** Whether refusals count against an object: with the other replicas, only with this one, or not. */
+type Reach = 'everywhere' | 'here' | 'nowhere';
+
+/** Which refusals count against which objects. */
+export interface Weighed {
+  readonly suspects: readonly Suspect[];
+  readonly refusals: Refusals;
+  readonly reach: Reach;
+  /** A restriction that may be to blame as well. */
+  readonly beside: Suspect | undefined;
+}
+
+/** Decides which refusals count against which objects. */
+export class Weighing {
+  readonly #options: WeighingOptions;
+
+  constructor(options: WeighingOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Those who may as well refuse a restriction count only if the others are not enough, and only once.
+   * @param all with what others have changed meanwhile: it may be to blame as well, unless it is not to be decided here.
+   */
+  weigh(own: readonly Suspect[], all: readonly Suspect[], refusals: Refusals): Weighed {
+    const { progress } = this.#options;
+    const { apart, restrictions } = apartFromRestrictions(refusals, (key) => progress.rollouts.get(key));
+    for (const suspects of all.length > own.length ? [all, own] : [own]) {
+      const reach = this.#reachOf(suspects, apart);
+      if (reach !== 'nowhere') return { suspects, refusals: apart, reach, beside: undefined };
+    }
+    const [beside] = [...restrictions].flatMap(({ key }): Suspect[] => {
+      const { object } = progress.get(key) ?? {};
+      return object === undefined ? [] : [{ key, uid: object.uid, generation: object.generation }];
+    });
+    if (beside === undefined) return { suspects: own, refusals: apart, reach: 'nowhere', beside };
+    const untried = own.filter((each) => !this.#options.suspects.isCleared(each, beside));
+    return { suspects: untried, refusals, reach: this.#reachOf(untried, refusals), beside };
+  }
+
+  #reachOf(suspects: readonly Suspect[], refusals: Refusals): Reach {
+    const areLibraries = [...refusals.keys()].every(this.#options.isLibrary);
+    return areLibraries ? this.#reachOfLibraries(suspects, refusals) : this.#reachOfAny(suspects, refusals);
+  }
+
+  /**
+   * Where these count against the objects. One tenant alone may say so only of objects of its own, or where they concern
+   * nobody else: with any resource, since the object is taken back whole.
+   */
+  #reachOfAny(suspects: readonly Suspect[], refusals: Refusals): Reach {
+    const tenants = tenantsIn(refusals);
+    const [tenant] = tenants;
+    if (tenants.size !== 1) return tenants.size > 1 ? 'everywhere' : 'nowhere';
+    if (suspects.every(({ key }) => this.#options.namespaceOf(key) === tenant)) return 'everywhere';
+    const isOther = (each: Recipient): boolean => each.tenant !== '' && each.tenant !== tenant;
+    const { rollouts } = this.#options.progress;
+    for (const { key } of suspects)
+      for (const { waiting, reached } of rollouts.get(key)?.present() ?? [])
+        if ([...waiting, ...reached].some(isOther)) return 'nowhere';
+    return 'here';
+  }
+
+  /** What a library does not understand, an Envoy may. */
+  #reachOfLibraries(suspects: readonly Suspect[], refusals: Refusals): Reach {
+    if (this.#reachOfAny(suspects, refusals) === 'nowhere') return 'nowhere';
+    return suspects.some(({ key }) => this.#concernsEnvoys(key)) ? 'nowhere' : 'here';
+  }
+
+  /** As far as clients have looked, here. */
+  #concernsEnvoys(key: string): boolean {
+    const { progress, isLibrary } = this.#options;
+    const concerns = [...(progress.rollouts.get(key)?.present() ?? [])].filter(({ isLook }) => !isLook);
+    return concerns.some(({ reached }) => [...reached].some((client) => !isLibrary(client)));
+  }
+}
