@@ -26,7 +26,7 @@ import { Kinds } from './kinds.ts';
 import { NamespaceFilter } from './namespace-filter.ts';
 import { ObjectWriter } from './object-writer.ts';
 import { Generations } from './generations.ts';
-import { ProgressOfObjects } from './progress.ts';
+import { type ObjectGeneration, ProgressOfObjects } from './progress.ts';
 import { PeerHistory } from './peer-history.ts';
 import { WaitingObjects } from './waiting-objects.ts';
 
@@ -177,7 +177,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     isServing: () => ready,
     signal: options.signal,
   });
-  const isInForce = (key: string): boolean => isServed(mesh.verdictOf(key));
+  const isInForce = (key: string, object: ObjectGeneration): boolean => isServed(mesh.verdictOf(key), object);
   const progress = new ProgressOfObjects({ inputs, clock, isInForce });
   const generations = new Generations({
     inputs,

@@ -9,7 +9,7 @@ import type { Inputs, RejectedGeneration } from '../mesh/inputs.ts';
 import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 import type { Progress } from '../status/programmed.ts';
 import { formerObject, type KeptGenerations, mostRefusals, mostRejected } from './kept-generations.ts';
-import { type ProgressOfObjects, refusalsIn } from './progress.ts';
+import { type ObjectGeneration, type ProgressOfObjects, refusalsIn } from './progress.ts';
 import { areAll, believed, isBelieved, refusedAlong, type Refusals } from './refusals.ts';
 import { areSame, isEarlier, isIn, isSameGeneration } from './same-generation.ts';
 import { type Suspect, Suspects } from './suspects.ts';
@@ -19,8 +19,8 @@ export interface GenerationsOptions {
   readonly inputs: Inputs;
   readonly progress: ProgressOfObjects;
   readonly write: (write: Write) => void;
-  /** Whether the newest generation that was committed is in force; by `generationKey`. */
-  readonly isInForce: (key: string) => boolean;
+  /** Whether a generation that was committed is in force; by `generationKey`. */
+  readonly isInForce: (key: string, generation: ObjectGeneration) => boolean;
   /** Whether one proxy of each build is sent what it may reject before the others are. */
   readonly canaries: boolean;
   /** Whether a client is a gRPC library: what it rejects, an Envoy may well take. */
@@ -328,7 +328,8 @@ export class Generations {
   /** What is not committed yet may be good. */
   #isInForce(key: string, { metadata }: KubernetesObject): boolean {
     const committed = this.#options.progress.get(key)?.object;
-    return committed?.generation !== metadata.generation || this.#options.isInForce(key);
+    if (committed === undefined || committed.generation !== metadata.generation) return true;
+    return this.#options.isInForce(key, committed);
   }
 
   #setFormer(key: string, objects: readonly KubernetesObject[]): void {

@@ -67,6 +67,35 @@ test('an object under way does not wait for endpoints that come and go', () => {
   expect(fleet.progress.get(keyOf(changed))?.progress).toEqual({ state: 'acknowledged', proxies: 2 });
 });
 
+test.each(['rejectedGenerations', 'waiting'] as const)(
+  'an object is under way while it is on its way back, however long that takes: %s',
+  (input) => {
+    const fleet = fleetWith(rule(1));
+    const changed = rule(2);
+    const key = keyOf(changed);
+    const { uid = '', generation = 0 } = changed.metadata;
+    const { rejectedGenerations, waiting } = fleet.mesh.inputs;
+    const held = { generation, proxies: 1, refusals: [], isSuspect: true as const };
+    const writes = {
+      rejectedGenerations: (isHeld: boolean) =>
+        rejectedGenerations.write(key, isHeld ? { uid, generations: [held] } : undefined),
+      waiting: (isHeld: boolean) => waiting.write(key, isHeld ? { waits: '' } : undefined),
+    };
+    const write = writes[input];
+    fleet.commit([writeOf(fleet.mesh, changed, changed), write(true)]);
+    fleet.rest();
+    const progress = () => fleet.progress.get(key)?.progress.state;
+    expect(progress()).toBe('underway');
+    const draft = fleet.graph.draft([write(false)]);
+    fleet.rest();
+    expect(progress()).toBe('underway');
+    draft.publish();
+    expect(waitingFor(fleet, changed)).toEqual([one.stream, other.stream]);
+    fleet.rest();
+    expect(fleet.progress.get(key)?.progress).toEqual({ state: 'acknowledged', proxies: 2 });
+  },
+);
+
 test('an object that waited for a service to exist is waited for when it does', () => {
   const fleet = fleetWith();
   const early = next(destinationRule('late', { host: 'late.example.com', trafficPolicy: { tls: { mode: 'SIMPLE' } } }));

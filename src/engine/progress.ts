@@ -7,7 +7,7 @@ import { NO_ROLLOUTS, type Rollout } from '../ads/rollouts/rollout.ts';
 import { Rollouts } from '../ads/rollouts/rollouts.ts';
 import type { Change, Draft, Input, Write } from '../cache/graph.ts';
 import type { Clock } from '../clock.ts';
-import { type Inputs, ONE } from '../mesh/inputs.ts';
+import { type Inputs, ONE, type RejectedGeneration } from '../mesh/inputs.ts';
 import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 import type { RolloutsOf } from '../mesh/publication.ts';
 import type { Progress, RefusedResource } from '../status/programmed.ts';
@@ -24,8 +24,8 @@ export interface ObjectGeneration {
 export interface ProgressOptions {
   readonly inputs: Inputs;
   readonly clock: Pick<Clock, 'now' | 'after'>;
-  /** Whether the newest generation is in force; by `originKey`. */
-  readonly isInForce: (key: string) => boolean;
+  /** Whether this generation is in force; by `originKey`. */
+  readonly isInForce: (key: string, generation: ObjectGeneration) => boolean;
 }
 
 interface Entry {
@@ -37,6 +37,17 @@ interface Entry {
   /** It was deleted, and proxies still have something of it. */
   isDeleted: boolean;
   acknowledged: { readonly proxies: number } | undefined;
+  published: Published;
+}
+
+/** What decides what is in force of an object, as of the last publication: inputs may be ahead of what proxies know. */
+interface Published {
+  /** It waits for other objects. */
+  readonly isWaiting: boolean;
+  /** What proxies have said of this generation. */
+  readonly rejected: RejectedGeneration['generations'][number] | undefined;
+  /** Clients or servers still go by what a PeerAuthentication was. */
+  readonly isLagging: boolean;
 }
 
 /** An object that has been published, or deleted. */
@@ -158,7 +169,8 @@ export class ProgressOfObjects {
       if (!this.#former.includes(write.input) && !this.#ofGenerations.includes(write.input)) this.#note(key, write);
       const entry = this.#entries.get(key);
       if (entry === undefined) continue;
-      if (isRecalled(entry) && this.#rejectedOf(key, entry.object) !== undefined) entry.acknowledged = undefined;
+      entry.published = this.#published(key, entry.object);
+      if (isRecalled(entry) && entry.published.rejected !== undefined) entry.acknowledged = undefined;
       if (entry.acknowledged !== undefined) continue;
       const rollout = this.rollouts.begin(key, restricts(entry.object.kind));
       if (write.input === this.#options.inputs.rejectedGenerations) rollout.reconsider();
@@ -242,7 +254,8 @@ export class ProgressOfObjects {
     const object: ObjectGeneration = { kind, namespace, name, uid, generation };
     if (known?.isDeleted === false && known.object.uid === uid && known.object.generation === generation) return;
     const version = this.#options.inputs.versions.get(kind) ?? '0';
-    const entry: Entry = { object, since: this.#now(), version, isDeleted: false, acknowledged: undefined };
+    const published = this.#published(key, object);
+    const entry: Entry = { object, since: this.#now(), version, isDeleted: false, acknowledged: undefined, published };
     this.#entries.set(key, entry);
     this.rollouts.get(key)?.restart();
     if (this.#isFirst && this.#isAcknowledged(object)) this.#recall(key, entry);
@@ -269,8 +282,8 @@ export class ProgressOfObjects {
     for (const rollout of rollouts) {
       const { key } = rollout;
       const entry = this.#entries.get(key);
-      if (entry === undefined || this.#isLagging(key)) continue;
-      const proxies = entry.isDeleted || this.#options.isInForce(key) ? rollout.reached(counts) : 0;
+      if (entry === undefined || entry.published.isLagging) continue;
+      const proxies = this.#isInForce(key, entry) ? rollout.reached(counts) : 0;
       if (entry.isDeleted) this.#forgetDeleted(key);
       else if (proxies > 0) {
         entry.acknowledged = { proxies };
@@ -307,10 +320,10 @@ export class ProgressOfObjects {
     };
   }
 
-  #progressOf(key: string, { object, since, acknowledged }: Entry): Progress {
+  #progressOf(key: string, { since, acknowledged, published }: Entry): Progress {
     if (acknowledged !== undefined) return { state: 'acknowledged', ...acknowledged };
-    if (this.#options.inputs.waiting.get(key) !== undefined) return { state: 'underway', proxies: 0, waiting: [] };
-    const rejected = this.#rejectedOf(key, object);
+    const { isWaiting, rejected, isLagging } = published;
+    if (isWaiting) return { state: 'underway', proxies: 0, waiting: [] };
     if (rejected !== undefined)
       return rejected.isSuspect === true
         ? { state: 'underway', proxies: 0, waiting: [] }
@@ -320,21 +333,25 @@ export class ProgressOfObjects {
     // It takes a moment to find out which of several objects is to blame.
     const refusals = rollout.refusals({ alone: this.#now() - since < BLAME_MS });
     if (refusals.size > 0) return { state: 'refused', proxies: refusals.size, refusals: refusalsIn(refusals) };
-    if (rollout.isDecided && !this.#isLagging(key)) return { state: 'concernsNobody' };
+    if (rollout.isDecided && !isLagging) return { state: 'concernsNobody' };
     const waiting = [...rollout.waiting()];
     return { state: 'underway', proxies: waiting.length, waiting };
   }
 
-  #rejectedOf(key: string, { uid, generation }: ObjectGeneration) {
-    const rejected = this.#options.inputs.rejectedGenerations.get(key);
-    if (rejected?.uid !== uid) return undefined;
-    return rejected.generations.find((each) => each.generation === generation);
+  /** Or there is nothing that could be. */
+  #isInForce(key: string, { object, isDeleted, published: { isWaiting, rejected } }: Entry): boolean {
+    return isDeleted || (!isWaiting && rejected === undefined && this.#options.isInForce(key, object));
   }
 
-  /** Clients or servers still go by what a PeerAuthentication was. */
-  #isLagging(key: string): boolean {
+  #published(key: string, { uid, generation }: ObjectGeneration): Published {
+    const { waiting, rejectedGenerations } = this.#options.inputs;
+    const rejected = rejectedGenerations.get(key);
     const { kind, objectKey } = parseGenerationKey(key);
-    return kind === 'PeerAuthentication' && this.#former.some((input) => input.get(objectKey) !== undefined);
+    return {
+      isWaiting: waiting.get(key) !== undefined,
+      rejected: rejected?.uid === uid ? rejected.generations.find((each) => each.generation === generation) : undefined,
+      isLagging: kind === 'PeerAuthentication' && this.#former.some((input) => input.get(objectKey) !== undefined),
+    };
   }
 
   #keyOf({ input, key }: Write): string | undefined {

@@ -66,7 +66,7 @@ export class Fleet {
     this.progress = new ProgressOfObjects({
       inputs: this.mesh.inputs,
       clock,
-      isInForce: (key) => isServed(this.mesh.verdictOf(key)),
+      isInForce: (key, object) => isServed(this.mesh.verdictOf(key), object),
     });
     const { store } = this;
     this.#context = {

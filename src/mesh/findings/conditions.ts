@@ -20,14 +20,14 @@ export interface Verdict {
   readonly waits?: string;
 }
 
-/** Whether this generation is in force, at least in part. */
-export function isServed(verdict: Verdict | undefined): boolean {
-  const accepted = verdict?.conditions.find(({ type }) => type === 'Accepted');
-  return (
-    accepted !== undefined &&
-    verdict?.inForce === undefined &&
-    (accepted.status === 'True' || accepted.reason === 'Conflicted')
-  );
+/** Whether the verdict is about this generation, and it is in force, at least in part. */
+export function isServed(
+  verdict: Verdict | undefined,
+  { uid, generation }: Pick<Verdict, 'uid' | 'generation'>,
+): boolean {
+  if (verdict?.uid !== uid || verdict.generation !== generation || verdict.inForce !== undefined) return false;
+  const accepted = verdict.conditions.find(({ type }) => type === 'Accepted');
+  return accepted !== undefined && (accepted.status === 'True' || accepted.reason === 'Conflicted');
 }
 
 /** The verdicts about the objects of a kind, keyed like these. */
