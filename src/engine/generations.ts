@@ -156,7 +156,7 @@ export class Generations {
     let isOpen = false;
     for (const name of names) {
       const own = this.#suspectsIn([...concern.changersOf(name)].map((rollout) => [rollout, concern]));
-      if (own.length === 0) continue;
+      if (own.every((each) => this.#isRejected(each))) continue;
       const { waiting, refusals: every, takers } = believed(concern.opinionsOn(name));
       if (takers.length > 0) continue;
       const open = this.#open.get(concern) ?? { until: clock.now() + ANSWER_MS, isShared: false };

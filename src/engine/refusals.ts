@@ -73,8 +73,8 @@ export function refusedAlong(
 }
 
 function isRefused(concern: Concern, client: Recipient, { typeUrl, name }: Refused): boolean {
-  if (concern.typeUrl !== typeUrl || concern.refusals.get(client)?.some((each) => each.name === name) !== true)
-    return false;
+  if (concern.typeUrl !== typeUrl || !concern.names.has(name)) return false;
+  if (concern.refusals.get(client)?.some((each) => each.name === name) !== true) return false;
   return believed(concern.opinionsOn(name)).takers.length === 0;
 }
 

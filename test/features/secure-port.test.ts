@@ -78,6 +78,9 @@ test('what a proxy rejects counts if it has proven who it is', async () => {
   const says = (message: unknown) =>
     made.changed(() => expect(conditions(made, split(0, 0))['Programmed']).toMatchObject({ message }));
   for (const each of [plaintext, proven]) await has(each, 80);
+  // What the first has acknowledged before the other connected concerned one.
+  await made.apply(split(70, 30));
+  for (const each of [plaintext, proven]) await has(each, 70);
   await says('Acknowledged by all 2 proxies that it concerns.');
   plaintext.rejects = () => 'no';
   await made.apply(split(10, 90));
