@@ -1,6 +1,6 @@
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createProgram } from '../../src/app.ts';
 import { runCli } from '../../src/cli/cli.ts';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
@@ -8,8 +8,11 @@ import { PROBE } from '../../src/kube/webhook-entries.ts';
 import { afterSuite } from '../../src/testing/on-end.ts';
 import { CHART, renderChart } from '../chart/chart.ts';
 import { Program } from '../features/program.ts';
-import { CDS } from '../features/proxy.ts';
+import { CDS, SDS } from '../features/proxy.ts';
 import { SERVER, askFor } from '../features/secure-cluster.ts';
+import { XdsClient } from '../conformance/xds-client.ts';
+import { secureCall } from '../harness/secure-call.ts';
+import { createAuthority } from '../peers/keys.ts';
 import { borrowApiServer, type BorrowedApiServer } from '../peers/borrowed-api-server.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
 import { startFairleadAgent } from './fairlead-agent.ts';
@@ -118,6 +121,70 @@ withPeers(['envoy', 'etcd', 'helm', 'kube-apiserver', 'kubectl'], 'proxies of an
     expect(await ask(tokens.east, IDS.east)).toBeGreaterThan(0);
     expect(await ask(tokens.own, IDS.east)).toMatch(/^UNAUTHENTICATED: the token is not accepted/);
     expect(await ask(tokens.east, IDS.own)).toMatch(/^UNAUTHENTICATED: the token is not accepted/);
+  });
+
+  test('a gateway there gets the Secret of its own cluster, once its account may list Secrets there', async () => {
+    const authority = await createAuthority();
+    const keys = { own: await authority.server(['web.example']), east: await authority.server(['web.example']) };
+    for (const [api, { certificate, key }] of [
+      [own, keys.own],
+      [east, keys.east],
+    ] as const) {
+      await api.kubectl('create', 'serviceaccount', 'router', '-n', 'shop');
+      const metadata = { namespace: 'shop', name: 'web' };
+      const stringData = { 'tls.crt': certificate, 'tls.key': key };
+      await api.apply(
+        JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata, type: 'kubernetes.io/tls', stringData }),
+      );
+    }
+    await own.apply(
+      JSON.stringify({
+        ...{ apiVersion: 'networking.istio.io/v1', kind: 'Gateway', metadata: { namespace: 'shop', name: 'web' } },
+        spec: {
+          selector: { istio: 'router' },
+          servers: [
+            {
+              ...{ port: { number: 443, name: 'https', protocol: 'HTTPS' }, hosts: ['web.example'] },
+              tls: { mode: 'SIMPLE', credentialName: 'web' },
+            },
+          ],
+        },
+      }),
+    );
+    const token = (await east.kubectl('create', 'token', 'router', '-n', 'shop', '--audience', 'istio-ca')).trim();
+    const call = secureCall(roots, { token, cluster: IDS.east }, SERVER);
+    const client = new XdsClient(program.serving.ports.secure!, true, undefined, call);
+    onTestFinished(() => client.close());
+    const id = 'router~10.0.0.9~router.shop~shop.svc.cluster.local';
+    const node = { id, labels: { istio: 'router' }, texts: { CLUSTER_ID: IDS.east } };
+    client.send({ typeUrl: SDS, node, subscribe: ['kubernetes://web'] });
+    const skipping = async (look: () => Promise<unknown>): Promise<unknown> => {
+      program.clock.skip(660_000);
+      return look();
+    };
+    await expect.poll(() => skipping(clusters)).toContain('create subjectaccessreviews');
+    await grantEast('review-access', '--verb=create', '--resource=subjectaccessreviews.authorization.k8s.io');
+    const problems = () => {
+      const { byObject } = program.serving.engine.mesh.problems;
+      const all = [...byObject.entries()].flatMap(([, found]) => found);
+      return Promise.resolve(all.filter(({ object }) => object.kind === 'Gateway').map(({ message }) => message));
+    };
+    const must = 'Service account shop/router in cluster east must be allowed to list Secrets in namespace shop';
+    await expect.poll(() => skipping(problems)).toEqual([expect.stringContaining(must)]);
+    await east.kubectl('create', 'role', 'secrets', '--verb=list', '--resource=secrets', '-n', 'shop');
+    await east.kubectl(
+      'create',
+      'rolebinding',
+      'secrets',
+      '--role=secrets',
+      '--serviceaccount=shop:router',
+      '-n',
+      'shop',
+    );
+    await expect.poll(() => skipping(problems)).toEqual([]);
+    const given = Buffer.from(await client.nextWith(SDS, 'kubernetes://web')).toString();
+    expect(given).toContain(keys.east.certificate);
+    expect(given).not.toContain(keys.own.certificate);
   });
 
   test('its namespaces get the roots once it says that this control plane may write there', async () => {
