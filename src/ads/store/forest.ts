@@ -18,7 +18,10 @@ export type Changes = ReadonlyMap<string, ReadonlyMap<string, readonly Change[]>
 /** What changed below one root in one publication. */
 export interface News {
   readonly root: Root;
+  /** One object for all roots with the same {@link lists}. */
   readonly changes: Changes;
+  /** Those of the root that have changed; undefined: it has other lists now. */
+  readonly lists: readonly List[] | undefined;
   /** Those who have not looked at it yet; undefined: it is part of no rollout. */
   readonly look: Concern | undefined;
 }
@@ -60,6 +63,11 @@ export class List {
   get(typeUrl: string, name: string, qualifiers: readonly string[]): Served | undefined {
     const member = this.members.get(typeUrl)?.get(name);
     return member === undefined ? undefined : variantOf(member, qualifiers);
+  }
+
+  /** Not everybody sees the same of this name. */
+  hasVariants(typeUrl: string, name: string): boolean {
+    return this.members.get(typeUrl)?.get(name) instanceof Map;
   }
 
   exactly(typeUrl: string, name: string, qualifier: string): Served | undefined {

@@ -1,10 +1,11 @@
 import { Alike } from '../../alike.ts';
 import type { SharedGate } from '../protocol/canaries.ts';
 import type { Marks } from '../protocol/ledger.ts';
+import type { Changes } from './forest.ts';
 import type { Move } from './move.ts';
 import type { Concern, Rollout } from '../rollouts/rollout.ts';
 import type { Sent } from '../protocol/sent.ts';
-import type { RootUpdate, Update } from './update.ts';
+import type { Reach, RootUpdate, Update } from './update.ts';
 
 /** From this many names on, it pays to look for another stream that needs the same. */
 const MANY = 64;
@@ -17,7 +18,12 @@ export class SharedWork {
   readonly moves = new Alike<Move>();
   /** Of one world, since some publications. */
   readonly updates = new Alike<Update>();
-  /** The same below one root, for all who see it alike: since some news, the first of it and the last. */
+  /** For whom some changes mean the same. */
+  readonly reach = new Map<Changes, Reach | undefined>();
+  /**
+   * The same below one root, for all who see it alike: since some news, the first of it and the last. Below all roots, if
+   * their news are alike: by all of these changes.
+   */
   readonly rootUpdates = new Alike<RootUpdate>();
   /** Responses to clients that are owed the same, and what they are owed afterwards. */
   readonly responses = new Alike<{ readonly sent: Sent | undefined; readonly after: Marks }>();

@@ -1,3 +1,4 @@
+import { Alike } from '../../alike.ts';
 import { Brought, type BroughtIn, type BroughtNames, type Lists } from '../rollouts/brought.ts';
 import type { ContentHasher } from './content-hash.ts';
 import type { Differences } from './differences.ts';
@@ -10,7 +11,7 @@ import { Concern, joinRollouts, NO_ROLLOUTS, type Rollout } from '../rollouts/ro
 import { type Batch, Served } from './served.ts';
 import { SharedBatches } from './shared-batches.ts';
 import { SharedWork } from './shared-work.ts';
-import { isOfOneRoot, RootUpdate, Update } from './update.ts';
+import { updateOf } from './update.ts';
 import type { ResourceType } from '../types.ts';
 import { Viewpoints } from './viewpoints.ts';
 import { type Sight, WorldView } from './world.ts';
@@ -60,9 +61,11 @@ export class Store {
     const moved = new Set<Root>();
     for (const change of publication.lists) this.#setChildren(change, touched, moved);
     for (const [list, { byType }] of touched) for (const former of list.formers ?? []) former.note(list, byType);
-    for (const [root, changes] of this.#changesByRoot(touched, moved)) {
+    const looks = new Map<Changes, Concern | undefined>();
+    for (const [root, changes, lists] of this.#changesByRoot(touched, moved)) {
       this.shared.changed(root, changes.keys());
-      const news = { root, changes, look: lookAt(changes) };
+      if (!looks.has(changes)) looks.set(changes, lookAt(changes));
+      const news = { root, changes, lists, look: looks.get(changes) };
       for (const world of root.worlds) world.changed(news);
     }
     for (const list of touched.keys()) this.#drop(list);
@@ -128,12 +131,7 @@ export class Store {
 
   /** What changes for a stream that looks at its world again. */
   update(sight: Sight, news: readonly News[]): Differences {
-    if (sight instanceof WorldView && isOfOneRoot(news)) {
-      const from = [sight.viewpoint, news[0]!, news[news.length - 1]!];
-      const common = this.work.rootUpdates.of(from, () => new RootUpdate(news, sight.viewpoint, this.#holders));
-      if (common.isAllIn(sight)) return common;
-    }
-    return this.work.updates.of([sight, ...news], () => new Update(sight, news));
+    return updateOf(sight, news, this.work, this.#holders);
   }
 
   /** What rollouts under way have brought to a batch: the same objects for all worlds that have it. */
@@ -263,7 +261,11 @@ export class Store {
   }
 
   /** What changed for each root: climbs from the lists, so that no other root is looked at. */
-  *#changesByRoot(touched: ReadonlyMap<List, ChangeSet>, moved: ReadonlySet<Root>): Generator<[Root, Changes]> {
+  *#changesByRoot(
+    touched: ReadonlyMap<List, ChangeSet>,
+    moved: ReadonlySet<Root>,
+  ): Generator<readonly [Root, Changes, (readonly List[])?]> {
+    const alike = new Alike<ChangeSet>();
     const direct = new Map<Root, List[]>();
     for (const list of touched.keys()) {
       for (const root of list.roots) {
@@ -280,16 +282,17 @@ export class Store {
         this.shared.dissolved(root);
         continue;
       }
-      if (!root.moved && lists.length === 1) {
-        yield [root, touched.get(lists[0]!)!.byType];
+      if (!root.moved) {
+        const [only] = lists as [List];
+        const changes = lists.length === 1 ? touched.get(only)! : alike.of(lists, () => mergedFrom(lists, touched));
+        yield [root, changes.byType, lists];
         continue;
       }
       const { gained, lost } = root.settle();
-      const changes = new ChangeSet();
-      for (const list of lists) {
-        if (gained.has(list)) continue;
-        eachChange(touched.get(list)!, (typeUrl, name, change) => changes.merge(typeUrl, name, change));
-      }
+      const changes = mergedFrom(
+        lists.filter((list) => !gained.has(list)),
+        touched,
+      );
       for (const [list, moving] of gained) {
         const before = touched.get(list);
         eachMember(list, (typeUrl, name, qualifier, now) => {
@@ -385,6 +388,13 @@ function changesOf(touched: Map<List, ChangeSet>, list: List): ChangeSet {
   let changes = touched.get(list);
   if (changes === undefined) touched.set(list, (changes = new ChangeSet()));
   return changes;
+}
+
+function mergedFrom(lists: readonly List[], touched: ReadonlyMap<List, ChangeSet>): ChangeSet {
+  const merged = new ChangeSet();
+  for (const list of lists)
+    eachChange(touched.get(list)!, (typeUrl, name, change) => merged.merge(typeUrl, name, change));
+  return merged;
 }
 
 function eachChange(changes: ChangeSet, visit: (typeUrl: string, name: string, change: Change) => void): void {

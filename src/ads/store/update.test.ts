@@ -29,9 +29,25 @@ class Lab {
     this.#store.apply({ members: changes, lists: [] });
   }
 
+  /** Which lists are below another one from now on. */
+  place(list: string, ...children: readonly string[]): void {
+    this.#store.apply({ members: [], lists: [{ list, children }] });
+  }
+
+  /** It has looked at its news. */
+  forget(view: WorldView): void {
+    this.#news.get(view)!.length = 0;
+  }
+
+  /** As often as it was entered; its news are over. */
+  leave(view: WorldView): void {
+    view.watchers.clear();
+    this.#store.leave(view);
+  }
+
   update(view: WorldView): Differences {
     const update = this.#store.update(view, this.#news.get(view)!);
-    this.#news.get(view)!.length = 0;
+    this.forget(view);
     return update;
   }
 
@@ -50,7 +66,77 @@ test('worlds that share the root of a change share what follows from it', () => 
   const update = lab.update(own);
   expect(update.of(CDS).get('a')).toMatchObject({ was: { version: '1' }, now: { version: '3' } });
   expect(lab.update(other)).toBe(update);
-  expect(lab.update(apart)).not.toBe(update);
+  expect(lab.update(apart)).toBe(update);
+  // Not everybody sees a variant.
+  lab.publish({ 'mesh/a': '', 'mesh/a/east': '4' });
+  expect([lab.look(own), lab.look(apart)]).toEqual([{ a: ['3', undefined] }, { a: ['3', '4'] }]);
+  lab.publish({ 'mesh/a': '5', 'mesh/a/east': '' });
+  expect([lab.look(own), lab.look(apart)]).toEqual([{ a: [undefined, '5'] }, { a: ['4', '5'] }]);
+});
+
+/** Two worlds with roots of their own, and the list that these share. */
+function apart() {
+  const lab = new Lab();
+  lab.publish({ 'mesh/a': '1', 'mesh/b': '1', 'one/c': '1', 'two/c': '1' });
+  lab.place('one', 'mesh');
+  lab.place('two', 'mesh');
+  return { lab, one: lab.enter(['one']), two: lab.enter(['two']) };
+}
+
+test('worlds whose roots share a list share what follows from its changes, whichever of them is left', () => {
+  const { lab, one, two } = apart();
+  for (const content of ['2', '3']) lab.publish({ 'mesh/a': content });
+  const update = lab.update(one);
+  lab.leave(one);
+  expect(lab.update(two)).toBe(update);
+  const { was, now } = update.of(CDS).get('a')!;
+  expect([was?.version, now?.version]).toEqual(['1', '3']);
+  lab.publish({ 'mesh/a': '' });
+  expect(lab.look(two)).toEqual({ a: ['3', undefined] });
+});
+
+test('worlds whose roots share several lists share what follows from all of them, or from a move between them', () => {
+  const { lab, one, two } = apart();
+  const late = lab.enter(['late']);
+  for (const root of ['one', 'two']) lab.place(root, 'mesh', 'more');
+  lab.place('late', 'mesh');
+  for (const view of [one, two, late]) lab.forget(view);
+  lab.publish({ 'mesh/a': '', 'more/a': '2', 'mesh/b': '2', 'more/d': '2' });
+  const update = lab.update(one);
+  expect(lab.update(two)).toBe(update);
+  const versions = Array.from(update.of(CDS), ([name, { was, now }]) => [name, was?.version, now?.version]);
+  expect(versions.sort()).toEqual([
+    ['a', '1', '2'],
+    ['b', '1', '2'],
+    ['d', undefined, '2'],
+  ]);
+  expect(lab.look(late)).toEqual({ a: ['1', undefined], b: ['1', '2'] });
+});
+
+test('a name that another list has, too, is what is below the root of each world', () => {
+  const { lab, one, two } = apart();
+  lab.publish({ 'one/a': 'one' });
+  lab.update(one);
+  lab.publish({ 'mesh/a': '' });
+  expect([lab.look(one), lab.look(two)]).toEqual([{ a: ['1', 'one'] }, { a: ['1', undefined] }]);
+});
+
+test('worlds of which one has had more news share nothing', () => {
+  const { lab, one, two } = apart();
+  lab.publish({ 'mesh/a': '2' });
+  lab.publish({ 'two/c': '2' });
+  lab.publish({ 'mesh/b': '2' });
+  expect(lab.look(two)).toEqual({ a: ['1', '2'], b: ['1', '2'], c: ['1', '2'] });
+  expect(lab.look(one)).toEqual({ a: ['1', '2'], b: ['1', '2'] });
+});
+
+test('a root that has just got the list knows nothing of what it was', () => {
+  const { lab, one } = apart();
+  const late = lab.enter(['late']);
+  lab.place('late', 'mesh');
+  lab.publish({ 'mesh/a': '2' });
+  expect(lab.look(one)).toEqual({ a: ['1', '2'] });
+  expect(lab.look(late)).toEqual({ a: [undefined, '2'], b: [undefined, '1'] });
 });
 
 test('streams that have looked at some of it already share nothing with those that have not', () => {
@@ -79,4 +165,14 @@ test('what is excluded, or seen with other qualifiers alone, does not differ', (
   const [without, east] = [lab.enter(['mesh', 'own'], [], ['a']), lab.enter(['mesh', 'own'], ['east'])];
   lab.publish({ 'mesh/a': '2', 'mesh/b/east': '2' });
   expect([lab.look(without), lab.look(east)]).toEqual([{}, { a: ['1', '2'], b: ['1', '2'] }]);
+  lab.publish({ 'mesh/a': '3' });
+  expect([lab.look(east), lab.look(without)]).toEqual([{ a: ['2', '3'] }, {}]);
+});
+
+test('what is left of a name may be a variant, which not everybody sees', () => {
+  const lab = new Lab();
+  lab.publish({ 'mesh/a': '1', 'mesh/a/east': '2' });
+  const [own, east] = [lab.enter(['mesh']), lab.enter(['mesh'], ['east'])];
+  lab.publish({ 'mesh/a': '' });
+  expect([lab.look(own), lab.look(east)]).toEqual([{ a: ['1', undefined] }, { a: ['1', '2'] }]);
 });

@@ -3,7 +3,52 @@ import { Earlier } from './earlier.ts';
 import { type Changes, List, type News, type Root } from './forest.ts';
 import { haveCommon } from './names.ts';
 import type { Served } from './served.ts';
-import { findIn, type HoldersByName, type Sight, type Viewpoint, type WorldView } from './world.ts';
+import type { SharedWork } from './shared-work.ts';
+import { findIn, type HoldersByName, type Sight, type Viewpoint, WorldView } from './world.ts';
+
+/** What changes for the streams of a sight: computed once for all to whom the same has happened. */
+export function updateOf(sight: Sight, news: readonly News[], work: SharedWork, holders: HoldersByName): Differences {
+  if (sight instanceof WorldView && isOfOneRoot(news)) {
+    const common = rootUpdateOf(sight, news, work, holders);
+    if (common.isAllIn(sight, news[0]!.root)) return common;
+  }
+  return work.updates.of([sight, ...news], () => new Update(sight, news));
+}
+
+function rootUpdateOf(
+  { viewpoint }: WorldView,
+  news: readonly News[],
+  work: SharedWork,
+  holders: HoldersByName,
+): RootUpdate {
+  const reach = reachOfAll(news, work, holders);
+  if (reach === undefined) {
+    const from = [viewpoint, news[0]!, news[news.length - 1]!];
+    return work.rootUpdates.of(from, () => new RootUpdate(news, viewpoint, holders));
+  }
+  const seen = reach.isPlain && seesAll(viewpoint, news) ? ANYBODY : viewpoint;
+  const from = [seen, ...news.map(({ changes }) => changes)];
+  return work.rootUpdates.of(from, () => new RootUpdate(news, seen, holders, reach.lists));
+}
+
+/** Undefined: what the news mean depends on what else is below the root. */
+function reachOfAll(news: readonly News[], { reach }: SharedWork, holders: HoldersByName): Reach | undefined {
+  if (news.length > MOST_ALIKE) return undefined;
+  const all: Reach[] = [];
+  for (const { changes, lists } of news) {
+    if (lists === undefined) return undefined;
+    if (!reach.has(changes)) reach.set(changes, reachOf(lists, changes, holders));
+    const known = reach.get(changes);
+    if (known === undefined) return undefined;
+    all.push(known);
+  }
+  const [first] = all as [Reach];
+  if (all.length === 1) return first;
+  return { lists: new Set(all.flatMap(({ lists }) => [...lists])), isPlain: all.every(({ isPlain }) => isPlain) };
+}
+
+/** Streams that are further behind look at what is below their own root. */
+const MOST_ALIKE = 8;
 
 /** From what the streams of a world saw before some publications to what they see now. */
 export class Update extends Differences {
@@ -27,21 +72,26 @@ export class Update extends Differences {
 /**
  * The same below one root, whatever other roots a world has. Nearly every name is below one root of a world only: then
  * this is all that differs for that world, too. Proxies have roots of their own, so that hardly two are in one world, but
- * most of what changes is below a root that they share.
+ * most of what changes is below a root that they share, or in a list that their roots share.
  */
 export class RootUpdate extends Differences {
   readonly #root: Root;
   readonly #news: readonly News[];
   readonly #viewpoint: Viewpoint;
   readonly #holders: HoldersByName;
+  readonly #lists: Pick<ReadonlySet<List>, 'has' | 'size' | 'keys'>;
 
-  /** @param news of the root alone, oldest first, up to now. */
-  constructor(news: readonly News[], viewpoint: Viewpoint, holders: HoldersByName) {
+  /**
+   * @param news of the root alone, oldest first, up to now.
+   * @param lists those of which it is news; absent: what is below the root. Other roots may have them when this one is gone.
+   */
+  constructor(news: readonly News[], viewpoint: Viewpoint, holders: HoldersByName, lists?: ReadonlySet<List>) {
     super();
     this.#root = news[0]!.root;
     this.#news = [...news];
     this.#viewpoint = viewpoint;
     this.#holders = holders;
+    this.#lists = lists ?? this.#root.lists;
   }
 
   protected compare(typeUrl: string): ReadonlyMap<string, Difference> {
@@ -51,24 +101,59 @@ export class RootUpdate extends Differences {
       resolve: (name, before) => {
         if (excluded.has(name)) return undefined;
         const former = before?.in(this.#root, name);
-        return former ? former.was : findIn(this.#root.lists, this.#holders, typeUrl, name, qualifiers);
+        return former ? former.was : findIn(this.#lists, this.#holders, typeUrl, name, qualifiers);
       },
     });
   }
 
-  /** No other root of the world has one of the names. If one had it before, it would have news of that. */
-  isAllIn({ roots }: WorldView): boolean {
+  /**
+   * No other root of the world has one of the names. If one had it before, it would have news of that.
+   * @param of the root of the world's news.
+   */
+  isAllIn({ roots }: WorldView, of: Root): boolean {
     for (const root of roots) {
-      if (root === this.#root) continue;
+      if (root === of) continue;
       for (const { changes } of this.#news) if (hasSome(root, changes, this.#holders)) return false;
     }
     return true;
   }
 }
 
-export function isOfOneRoot(news: readonly News[]): boolean {
+function isOfOneRoot(news: readonly News[]): boolean {
   const { root } = news[0]!;
   for (const each of news) if (each.root !== root) return false;
+  return true;
+}
+
+/** For whom some changes mean the same: below all roots that have these lists. */
+export interface Reach {
+  readonly lists: ReadonlySet<List>;
+  /** Whatever qualifiers somebody sees them with. */
+  readonly isPlain: boolean;
+}
+
+/** Undefined: some name is in other lists, too. */
+function reachOf(lists: readonly List[], changes: Changes, holdersByName: HoldersByName): Reach | undefined {
+  const all = new Set(lists);
+  let isPlain = true;
+  for (const [typeUrl, names] of changes) {
+    const holdersOfType = holdersByName.get(typeUrl);
+    for (const [name, changed] of names) {
+      const holders = holdersOfType?.get(name);
+      if (holders !== undefined && !(holders instanceof List && all.has(holders))) return undefined;
+      isPlain &&= changed.every(({ qualifier }) => qualifier === '') && holders?.hasVariants(typeUrl, name) !== true;
+    }
+  }
+  return { lists: all, isPlain };
+}
+
+/** Sees what has no qualifier. */
+const ANYBODY: Viewpoint = { qualifiers: [], excluded: new Set() };
+
+/** Whether nothing of this is excluded. */
+function seesAll({ excluded }: Viewpoint, news: readonly News[]): boolean {
+  if (excluded.size === 0) return true;
+  for (const { changes } of news) for (const names of changes.values()) if (haveCommon(names, excluded)) return false;
   return true;
 }
 
