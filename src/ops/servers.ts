@@ -43,7 +43,8 @@ export async function serveOps(options: OpsOptions): Promise<OpsServers> {
     address: monitoringAddress,
     routes: new Map([
       ['/metrics', metrics],
-      ['/version', () => ({ type: 'text/plain', body: `${version}\n` })],
+      // istioctl prints it as it is.
+      ['/version', () => ({ type: 'text/plain', body: version })],
       ...pages,
     ]),
     actions,

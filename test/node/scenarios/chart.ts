@@ -38,7 +38,7 @@ export function chart(started: () => RunningNode): void {
 
   test('serves through its Service', async () => {
     const port = await started().forward(`fairlead.${NAMESPACE}.svc.cluster.local`, 15014);
-    expect(await (await fetch(`http://127.0.0.1:${port}/version`)).text()).toBe(`${version}\n`);
+    expect(await (await fetch(`http://127.0.0.1:${port}/version`)).text()).toBe(version);
   });
 
   test('is upgraded and rolled back', async () => {
