@@ -1,6 +1,6 @@
 /**
- * `make peers`: fetches Envoy, Debian packages and Istio's CRDs, and builds etcd, helm, CoreDNS, kstatus and Kubernetes into the
- * cache, one at a time; given names, only those. Parts that cannot be built here are reported and skipped; a build that fails is an error.
+ * `make peers`: fetches Envoy, Debian packages and Istio's CRDs, and builds etcd, helm, CoreDNS, kstatus, istioctl and Kubernetes
+ * into the cache, one at a time; given names, only those. Parts that cannot be built here are reported and skipped; a build that fails is an error.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';

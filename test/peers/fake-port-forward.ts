@@ -5,14 +5,17 @@ import { connect } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createAuthority } from './keys.ts';
+import { SPDY, type SpdyStream, serveSpdy } from './spdy.ts';
 
 const PROTOCOL = 'v4.channel.k8s.io';
+const SPDY_PROTOCOL = 'portforward.k8s.io';
 /** RFC 6455 */
 const MAGIC = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 const [BINARY, CLOSE] = [2, 8];
 
 /**
- * The part of a kubelet that forwards ports over WebSocket, to this machine.
+ * The part of a kubelet that forwards ports, to this machine: over WebSocket, and over SPDY, to which the API server
+ * translates what kubectl and istioctl ask for.
  * @param portOf the port here of a port of a Pod; undefined: nothing listens there.
  */
 export async function startPortForwarding(
@@ -26,6 +29,13 @@ export async function startPortForwarding(
     socket.on('error', () => {});
     const { pathname, searchParams } = new URL(url, 'https://kubelet');
     const [, command, namespace, name] = pathname.split('/');
+    if (command === 'portForward' && headers.upgrade === SPDY) {
+      socket.write(
+        `HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${SPDY}\r\nConnection: Upgrade\r\n` +
+          `X-Stream-Protocol-Version: ${SPDY_PROTOCOL}\r\n\r\n`,
+      );
+      return forwardStreams(socket, (port) => portOf(`${namespace}/${name}`, port));
+    }
     const protocols = headers['sec-websocket-protocol']?.split(/, */) ?? [];
     if (command !== 'portForward' || !protocols.includes(PROTOCOL))
       return void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n');
@@ -66,6 +76,31 @@ export async function startPortForwarding(
       server.close();
     },
   };
+}
+
+/** Each connection is two streams: one for errors, and one for data. */
+function forwardStreams(socket: Duplex, portOf: (port: number) => number | undefined): void {
+  const errors = new Map<string, SpdyStream>();
+  serveSpdy(socket, (stream) => {
+    const request = stream.headers.get('requestid') ?? '';
+    if (stream.headers.get('streamtype') === 'error') return void errors.set(request, stream);
+    const error = errors.get(request);
+    errors.delete(request);
+    const port = Number(stream.headers.get('port'));
+    const target = portOf(port);
+    if (target === undefined) {
+      error?.end(`nothing listens on ${port}`);
+      return void stream.end();
+    }
+    const inner = connect(target, '127.0.0.1');
+    stream.pipe(inner).pipe(stream);
+    inner.on('error', ({ message }) => error?.write(message));
+    inner.on('close', () => {
+      error?.end();
+      stream.end();
+    });
+    stream.on('close', () => inner.destroy());
+  });
 }
 
 function frame(opcode: number, payload: Buffer): Buffer {

@@ -57,6 +57,12 @@ export const PARTS: readonly Part[] = [
   ),
   goPart('kstatus', { kstatus: '.' }, '-s -w', ['main.go']),
   goPart('coredns', { coredns: '.' }, '-s -w', ['main.go']),
+  // Without this, it reports `unknown` as its version.
+  goPart(
+    'istioctl',
+    { istioctl: 'istio.io/istio/istioctl/cmd/istioctl' },
+    '-s -w -X istio.io/istio/pkg/version.buildVersion=1.31.0',
+  ),
   goPart(
     'kubernetes',
     {

@@ -9,7 +9,7 @@ export type PeerName =
   | ('etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kubectl')
   | ('kubelet' | 'kube-scheduler' | 'kube-proxy' | 'coredns')
   | ('containerd' | 'ctr' | 'runc' | 'ptp' | 'nft' | 'busybox' | 'buildah' | 'debootstrap')
-  | ('helm' | 'kstatus')
+  | ('helm' | 'kstatus' | 'istioctl')
   // Not a program: a file.
   | 'istio-crds'
   | 'go';
@@ -76,6 +76,7 @@ const MISSING: Readonly<Record<PeerName, string>> = {
   debootstrap: NO_PACKAGES,
   helm: `skipped: no helm. Needs go >= ${GO_VERSION}, or helm 3 on PATH`,
   'istio-crds': `skipped: no CRDs of Istio. Needs go >= ${GO_VERSION} (fetches them)`,
+  istioctl: `skipped: no istioctl. Needs go >= ${GO_VERSION} (builds it)`,
   kstatus: `skipped: no kstatus. Needs go >= ${GO_VERSION} (builds it)`,
   go: `skipped: no go. Needs go >= ${GO_VERSION}`,
 };

@@ -108,7 +108,7 @@ function usage({ ready }: State): string {
   kubectl get pods -A
   kubectl get virtualservices,destinationrules,serviceentries,gateways -A
   helm -n istio-system list
-  istioctl proxy-status --xds-label app.kubernetes.io/name=fairlead     if you have it
+  istioctl proxy-status --xds-label app.kubernetes.io/name=fairlead
   curl http://127.0.0.1:${ready.shop}/
   kubectl -n istio-system rollout restart deployment/fairlead
 

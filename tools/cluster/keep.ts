@@ -80,7 +80,7 @@ async function portOr(usual: number): Promise<number> {
 async function linkPrograms(): Promise<string> {
   const directory = join(CLUSTER, 'bin');
   await mkdir(directory, { recursive: true });
-  for (const name of ['kubectl', 'helm'] as const) await symlink(pathOf(name), join(directory, name));
+  for (const name of ['kubectl', 'helm', 'istioctl'] as const) await symlink(pathOf(name), join(directory, name));
   return directory;
 }
 
