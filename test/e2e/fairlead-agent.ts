@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { pathOf } from '../peers/peer.ts';
 import { freePorts } from '../../src/testing/free-ports.ts';
+import type { OnEnd } from '../../src/testing/on-end.ts';
 import { type RunningProcess, plainEnvironment, poll, startProcess } from '../peers/process.ts';
 
 export interface AgentSetup {
@@ -22,6 +23,8 @@ export interface AgentSetup {
   readonly files?: Readonly<Record<string, string>>;
   /** Of an agent that has ended: what it left. */
   readonly root?: string;
+  /** When it ends: with the test, if nothing else is said. */
+  readonly onEnd?: OnEnd;
 }
 
 /** An agent of ours in its own process, with the files of a Pod in a directory of its own. */
@@ -40,10 +43,10 @@ export interface AgentProcess {
 /** The command line of Fairlead: the sources, or a bundle. */
 export const SOURCES: readonly string[] = [join(import.meta.dirname, '../../src/main.ts')];
 
-/** Ends with the test. */
 export async function startFairleadAgent(setup: AgentSetup, program = SOURCES): Promise<AgentProcess> {
+  const { onEnd = onTestFinished } = setup;
   const root = setup.root ?? mkdtempSync(join(tmpdir(), 'fl-agent-'));
-  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+  onEnd(() => rmSync(root, { recursive: true, force: true }));
   const write = (path: string, text: string): void => {
     const file = join(root, path);
     mkdirSync(dirname(file), { recursive: true });
@@ -83,7 +86,7 @@ export async function startFairleadAgent(setup: AgentSetup, program = SOURCES): 
       },
     },
   );
-  onTestFinished(() => child.stop());
+  onEnd(() => child.stop());
   const get = async (port: number, path: string) => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`);
     return { status: response.status, body: await response.text() };
