@@ -11,7 +11,7 @@ import { Concern, joinRollouts, NO_ROLLOUTS, type Rollout } from '../rollouts/ro
 import { type Batch, Served } from './served.ts';
 import { SharedBatches } from './shared-batches.ts';
 import { SharedWork } from './shared-work.ts';
-import { updateOf } from './update.ts';
+import { updateOf } from './updates.ts';
 import type { ResourceType } from '../types.ts';
 import { Viewpoints } from './viewpoints.ts';
 import { type Sight, WorldView } from './world.ts';

@@ -3,52 +3,7 @@ import { Earlier } from './earlier.ts';
 import { type Changes, List, type News, type Root } from './forest.ts';
 import { haveCommon } from './names.ts';
 import type { Served } from './served.ts';
-import type { SharedWork } from './shared-work.ts';
-import { findIn, type HoldersByName, type Sight, type Viewpoint, WorldView } from './world.ts';
-
-/** What changes for the streams of a sight: computed once for all to whom the same has happened. */
-export function updateOf(sight: Sight, news: readonly News[], work: SharedWork, holders: HoldersByName): Differences {
-  if (sight instanceof WorldView && isOfOneRoot(news)) {
-    const common = rootUpdateOf(sight, news, work, holders);
-    if (common.isAllIn(sight, news[0]!.root)) return common;
-  }
-  return work.updates.of([sight, ...news], () => new Update(sight, news));
-}
-
-function rootUpdateOf(
-  { viewpoint }: WorldView,
-  news: readonly News[],
-  work: SharedWork,
-  holders: HoldersByName,
-): RootUpdate {
-  const reach = reachOfAll(news, work, holders);
-  if (reach === undefined) {
-    const from = [viewpoint, news[0]!, news[news.length - 1]!];
-    return work.rootUpdates.of(from, () => new RootUpdate(news, viewpoint, holders));
-  }
-  const seen = reach.isPlain && seesAll(viewpoint, news) ? ANYBODY : viewpoint;
-  const from = [seen, ...news.map(({ changes }) => changes)];
-  return work.rootUpdates.of(from, () => new RootUpdate(news, seen, holders, reach.lists));
-}
-
-/** Undefined: what the news mean depends on what else is below the root. */
-function reachOfAll(news: readonly News[], { reach }: SharedWork, holders: HoldersByName): Reach | undefined {
-  if (news.length > MOST_ALIKE) return undefined;
-  const all: Reach[] = [];
-  for (const { changes, lists } of news) {
-    if (lists === undefined) return undefined;
-    if (!reach.has(changes)) reach.set(changes, reachOf(lists, changes, holders));
-    const known = reach.get(changes);
-    if (known === undefined) return undefined;
-    all.push(known);
-  }
-  const [first] = all as [Reach];
-  if (all.length === 1) return first;
-  return { lists: new Set(all.flatMap(({ lists }) => [...lists])), isPlain: all.every(({ isPlain }) => isPlain) };
-}
-
-/** Streams that are further behind look at what is below their own root. */
-const MOST_ALIKE = 8;
+import { findIn, type HoldersByName, type Sight, type Viewpoint, type WorldView } from './world.ts';
 
 /** From what the streams of a world saw before some publications to what they see now. */
 export class Update extends Differences {
@@ -119,12 +74,6 @@ export class RootUpdate extends Differences {
   }
 }
 
-function isOfOneRoot(news: readonly News[]): boolean {
-  const { root } = news[0]!;
-  for (const each of news) if (each.root !== root) return false;
-  return true;
-}
-
 /** For whom some changes mean the same: below all roots that have these lists. */
 export interface Reach {
   readonly lists: ReadonlySet<List>;
@@ -133,7 +82,7 @@ export interface Reach {
 }
 
 /** Undefined: some name is in other lists, too. */
-function reachOf(lists: readonly List[], changes: Changes, holdersByName: HoldersByName): Reach | undefined {
+export function reachOf(lists: readonly List[], changes: Changes, holdersByName: HoldersByName): Reach | undefined {
   const all = new Set(lists);
   let isPlain = true;
   for (const [typeUrl, names] of changes) {
@@ -145,16 +94,6 @@ function reachOf(lists: readonly List[], changes: Changes, holdersByName: Holder
     }
   }
   return { lists: all, isPlain };
-}
-
-/** Sees what has no qualifier. */
-const ANYBODY: Viewpoint = { qualifiers: [], excluded: new Set() };
-
-/** Whether nothing of this is excluded. */
-function seesAll({ excluded }: Viewpoint, news: readonly News[]): boolean {
-  if (excluded.size === 0) return true;
-  for (const { changes } of news) for (const names of changes.values()) if (haveCommon(names, excluded)) return false;
-  return true;
 }
 
 function hasSome(root: Root, changes: Changes, holdersByName: HoldersByName): boolean {
