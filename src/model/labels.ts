@@ -16,25 +16,27 @@ interface Labeled {
 export function selected<Element extends Labeled>(all: readonly Element[], selector: Labels): readonly Element[] {
   let few = all;
   for (const [name, value] of Object.entries(selector)) {
-    const found = withLabel(all, name).get(value) ?? [];
+    // The same elements, whose type is forgotten meanwhile.
+    const found = (byLabel(all).get(name)?.get(value) ?? []) as readonly Labeled[] as readonly Element[];
+    if (found.length === 0) return [];
     if (found.length < few.length) few = found;
   }
   return few === all ? few : few.filter(({ labels }) => selects(selector, labels));
 }
 
-/** By value. */
-function withLabel<Element extends Labeled>(
-  all: readonly Element[],
-  name: string,
-): ReadonlyMap<string | undefined, readonly Element[]> {
-  const byName = namesOf(all) as Map<string, ReadonlyMap<string | undefined, readonly Element[]>>;
-  let found = byName.get(name);
-  if (found === undefined) byName.set(name, (found = Map.groupBy(all, ({ labels }) => labels[name])));
+/** By name and value. Costs as much as the elements have labels, whatever selectors ask for. */
+const byLabel = remembered((all: readonly Labeled[]): ReadonlyMap<string, ReadonlyMap<string, readonly Labeled[]>> => {
+  const found = new Map<string, Map<string, Labeled[]>>();
+  for (const element of all)
+    for (const [name, value] of Object.entries(element.labels)) {
+      let byValue = found.get(name);
+      if (byValue === undefined) found.set(name, (byValue = new Map<string, Labeled[]>()));
+      const elements = byValue.get(value);
+      if (elements === undefined) byValue.set(value, [element]);
+      else elements.push(element);
+    }
   return found;
-}
-
-/** Of each list, those label names that a selector has had. */
-const namesOf = remembered((_: readonly Labeled[]) => new Map<string, unknown>());
+});
 
 /** Whether a workload can have the labels of both. */
 export function mayOverlap(labels: Labels, selector: Labels): boolean {
