@@ -270,6 +270,49 @@ test('what is refused together with what is about to go is asked for again witho
   }
 });
 
+test('what is refused together with what is about to go has its time from when that is gone', () => {
+  const lab = new Lab();
+  const [bad, late] = [lab.object('shop', 'bad'), lab.object('shop', 'late')];
+  const proxy = of('shop');
+  const first = lab.sent(proxy, 'table', bad);
+  lab.isBusy = true;
+  lab.refuses(first, proxy);
+  lab.refusesAll([first, lab.sent(proxy, 'table', late)], proxy);
+  lab.pass(2_200);
+  expect(lab.isRejected(late)).toBe(false);
+  lab.isBusy = false;
+  lab.pass(50);
+  expect(lab.isRejected(late)).toBe(false);
+});
+
+test('what is taken before a suspect is back decides nothing about it', () => {
+  const lab = new Lab();
+  const [a, b] = [lab.object('shop', 'a'), lab.object('shop', 'b')];
+  const [proxy, newcomer] = [of('shop'), of('shop', 1)];
+  lab.refuses(lab.sent(proxy, 'table', a, b), proxy);
+  while (lab.isRejected(a)) lab.pass(50);
+  lab.isBusy = true;
+  lab.takes(lab.sent(newcomer, 'table', a), newcomer);
+  lab.pass(1_000);
+  expect([a, b].map((each) => lab.isRejected(each))).toEqual([false, true]);
+});
+
+test('a refusal that is over leaves nothing: the next one is waited for as long', () => {
+  const lab = new Lab();
+  const object = lab.object('shop', 'object');
+  const [one, later] = [of('shop'), of('shop', 2)];
+  const concern = lab.sent(one, 'table', object);
+  concern.begin({ ...of('shop', 1), build: 'envoy 2' });
+  lab.refuses(concern, one);
+  concern.leave(one);
+  lab.pass(1_000);
+  concern.begin(later);
+  lab.refuses(concern, later);
+  expect(lab.isRejected(object)).toBe(false);
+  lab.pass(500);
+  expect(lab.isRejected(object)).toBe(true);
+});
+
 test('suspects of one namespace do not wait for all those of another', () => {
   const lab = new Lab();
   const many = Array.from({ length: 100 }, (_, i) => lab.object('tenant', `own-${i}`));

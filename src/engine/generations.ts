@@ -122,6 +122,7 @@ export class Generations {
     for (const key of this.#unpublished) {
       if (!deepEqual(inputs.rejectedGenerations.get(key), this.#rejected.get(key))) continue;
       this.#unpublished.delete(key);
+      for (const open of this.#open.values()) if (open.isShared) open.until = clock.now() + ANSWER_MS;
       if (this.#trial?.suspect.key === key) this.#trial.until ??= clock.now() + TRIAL_MS;
     }
   }
@@ -151,7 +152,7 @@ export class Generations {
     const { clock, canaries, isLibrary } = this.#options;
     const { rollouts } = this.#options.progress;
     // What the others make of it is not known before all have it.
-    if (!canaries || ![...concern.refusals.keys()].some(isBelieved)) return;
+    if (!canaries || ![...concern.refusals.keys()].some(isBelieved)) return void this.#open.delete(concern);
     const names = new Set([...concern.refusals.values()].flat().map(({ name }) => name));
     let isOpen = false;
     for (const name of names) {
@@ -173,7 +174,7 @@ export class Generations {
         this.#open.set(concern, open);
         isOpen = true;
       } else if (reach !== 'nowhere')
-        this.#rejectAll(suspects, refusals, { isHere: reach === 'here', beside, ...open });
+        this.#rejectAll(suspects, refusals, { isHere: reach === 'here', beside, isShared: open.isShared });
     }
     if (isOpen) this.#wait();
     else this.#open.delete(concern);
@@ -240,7 +241,7 @@ export class Generations {
       const tracked = progress.get(suspect.key);
       const isNewest = tracked?.object.uid === suspect.uid && tracked.object.generation === suspect.generation;
       const isUndecided =
-        isNewest && !this.#isRejected(suspect) && !this.#isTaken(suspect, tracked.progress, until !== undefined);
+        isNewest && !this.#isRejected(suspect) && (until === undefined || !this.#isTaken(suspect, tracked.progress));
       if (isUndecided && (until === undefined || clock.now() < until)) return this.#wait();
       this.#trial = undefined;
     }
@@ -284,10 +285,9 @@ export class Generations {
     this.#setRejected(key, { uid, generations: [...others, ...known].slice(-mostRejected) });
   }
 
-  /** Somebody has acknowledged all that it changes. */
-  #isTaken({ key }: Suspect, { state }: Progress, isPublished: boolean): boolean {
-    if (state === 'acknowledged') return true;
-    if (state === 'concernsNobody') return isPublished;
+  /** Somebody has acknowledged all that it changes, or it concerns nobody. */
+  #isTaken({ key }: Suspect, { state }: Progress): boolean {
+    if (state === 'acknowledged' || state === 'concernsNobody') return true;
     const decided = this.#decided.get(key) ?? 0;
     const concerns = [...(this.#options.progress.rollouts.get(key)?.concerns ?? [])];
     const present = concerns.filter(({ whole }) => whole.id > decided);

@@ -283,6 +283,8 @@ export class Store {
         continue;
       }
       if (!root.moved) {
+        // It has come to a list that it has in another way.
+        if (lists.length === 0) continue;
         const [only] = lists as [List];
         const changes = lists.length === 1 ? touched.get(only)! : alike.of(lists, () => mergedFrom(lists, touched));
         yield [root, changes.byType, lists];

@@ -176,3 +176,23 @@ test('what is left of a name may be a variant, which not everybody sees', () => 
   lab.publish({ 'mesh/a': '' });
   expect([lab.look(own), lab.look(east)]).toEqual([{ a: ['1', undefined] }, { a: ['1', '2'] }]);
 });
+
+test('a root that has lost an empty list does not see what comes into it', () => {
+  const { lab, one, two } = apart();
+  lab.publish({ 'mesh/a': '', 'mesh/b': '' });
+  lab.place('one');
+  lab.publish({ 'mesh/a': '2' });
+  expect(lab.look(one)).toEqual({ a: ['1', undefined], b: ['1', undefined] });
+  expect(lab.look(two)).toEqual({ a: ['1', '2'], b: ['1', undefined] });
+});
+
+test('a list that is reached in two ways is no news', () => {
+  const lab = new Lab();
+  lab.publish({ 'mesh/a': '1' });
+  lab.place('one', 'mesh', 'middle');
+  const one = lab.enter(['one']);
+  let count = 0;
+  one.watchers.add({ changed: () => void count++ });
+  lab.place('middle', 'mesh');
+  expect(count).toBe(0);
+});

@@ -33,12 +33,12 @@ function rootUpdateOf(
   return work.rootUpdates.of(from, () => new RootUpdate(news, seen, holders, reach.lists));
 }
 
-/** Undefined: what the news mean depends on what else is below the root. */
+/** Undefined: what the news means depends on what else is below the root, or a list is no longer there. */
 function reachOfAll(news: readonly News[], { reach }: SharedWork, holders: HoldersByName): Reach | undefined {
   if (news.length > MOST_ALIKE) return undefined;
   const all: Reach[] = [];
-  for (const { changes, lists } of news) {
-    if (lists === undefined) return undefined;
+  for (const { root, changes, lists } of news) {
+    if (lists === undefined || !lists.every((list) => root.lists.has(list))) return undefined;
     if (!reach.has(changes)) reach.set(changes, reachOf(lists, changes, holders));
     const known = reach.get(changes);
     if (known === undefined) return undefined;
