@@ -2,7 +2,6 @@ import type { CustomKindName, KindName } from './api/kinds.ts';
 import { isObject } from './api/json.ts';
 import { type KubernetesObject, objectKey } from './api/object.ts';
 import type { Engine } from './engine/engine.ts';
-import { isSettled } from './engine/kept-generations.ts';
 import { AddressAllocator } from './engine/address-allocator.ts';
 import { ObjectStatuses } from './engine/object-statuses.ts';
 import type { ObjectGeneration } from './engine/progress.ts';
@@ -38,7 +37,6 @@ export interface ClusterStatuses {
 export function keepStatuses(options: ClusterStatusesOptions): ClusterStatuses {
   const { engine, writer, pod, clusterId, latest, clock, signal } = options;
   const { progress, mesh, committer, generations } = engine;
-  const { inputs } = mesh;
   const isConfirmed = (object: ObjectGeneration): boolean =>
     wasAcknowledged(latest(object.kind, object.namespace, object.name), object);
   progress.recall(isConfirmed);
@@ -48,14 +46,9 @@ export function keepStatuses(options: ClusterStatusesOptions): ClusterStatuses {
   };
   const replicas = new Replicas({
     progress,
-    seen: () => Object.fromEntries(inputs.versions.entries()),
     servingSince: () => dateOf(engine.servingSince()),
     others: () => (pod === undefined ? [] : mesh.replicasOf(objectKey(clusterId, pod.namespace, pod.name))),
     isRunning: (name) => mesh.isRunning(podKey(name)),
-    isRejected: ({ key, object }) =>
-      inputs.rejectedGenerations
-        .get(key)
-        ?.generations.some((each) => each.generation === object.generation && isSettled(each)) ?? false,
     isConfirmed,
     rejected: ({ key, uid, generation, progress: said }) => {
       if (said.state !== 'refused') return;

@@ -65,6 +65,7 @@ class Lab {
       isDeleted: false,
       isAcknowledged: false,
       isRecalled: false,
+      isRejected: false,
       progress,
     });
     return this.rollouts.begin(key, restricts(kind));

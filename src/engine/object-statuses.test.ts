@@ -24,6 +24,7 @@ function lab() {
         isDeleted: false,
         isAcknowledged: false,
         isRecalled: false,
+        isRejected: false,
         progress,
       }),
       onChange: (observer) => void (told = observer),

@@ -15,6 +15,7 @@ import { Concern } from '../ads/rollouts/rollout.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { FakeClock } from '../testing/fake-clock.ts';
 import { ProgressOfObjects } from './progress.ts';
+import { Replicas } from './replicas.ts';
 
 const [one, other] = ['a-1 10.1.0.1', 'b-1 10.1.0.2'].map((id) => sidecarOf(id, 'shop', { app: id.slice(0, 1) })) as [
   ReturnType<typeof sidecarOf>,
@@ -95,6 +96,30 @@ test.each(['rejectedGenerations', 'waiting'] as const)(
     expect(fleet.progress.get(key)?.progress).toEqual({ state: 'acknowledged', proxies: 2 });
   },
 );
+
+test('a replica says that it has seen an object no sooner than proxies are told of it', () => {
+  const fleet = fleetWith(rule(1));
+  const { versions } = fleet.mesh.inputs;
+  const replicas = new Replicas({
+    progress: fleet.progress,
+    servingSince: () => '2030-01-01T00:00:00Z',
+    others: () => [],
+    isRunning: () => false,
+    isConfirmed: () => false,
+    rejected: () => {},
+  });
+  fleet.commit([versions.write('DestinationRule', '1')]);
+  const changed = rule(2);
+  const says = () => {
+    const { seen, objects } = replicas.own()!;
+    return [seen, objects.filter(({ key }) => key === keyOf(changed)).map(({ generation }) => generation)];
+  };
+  const before = says();
+  const draft = fleet.graph.draft([writeOf(fleet.mesh, changed, changed), versions.write('DestinationRule', '2')]);
+  expect(says()).toEqual(before);
+  draft.publish();
+  expect(says()).toEqual([{ DestinationRule: '2' }, [changed.metadata.generation]]);
+});
 
 test('an object that waited for a service to exist is waited for when it does', () => {
   const fleet = fleetWith();

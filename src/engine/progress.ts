@@ -11,6 +11,7 @@ import { type Inputs, ONE, type RejectedGeneration } from '../mesh/inputs.ts';
 import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 import type { RolloutsOf } from '../mesh/publication.ts';
 import type { Progress, RefusedResource } from '../status/programmed.ts';
+import { isSettled } from './kept-generations.ts';
 
 /** An object, and one generation of it. */
 export interface ObjectGeneration {
@@ -61,6 +62,8 @@ export interface Tracked {
   readonly isAcknowledged: boolean;
   /** Only its condition says so. */
   readonly isRecalled: boolean;
+  /** It is not in force, because of what proxies say. That counts for other replicas, too. */
+  readonly isRejected: boolean;
   /** Computed whenever it is read: where many clients refuse something, it costs as many steps. */
   readonly progress: Progress;
 }
@@ -88,6 +91,7 @@ export class ProgressOfObjects {
   readonly #changed = new Set<string>();
   /** What is published now was there before this replica served anybody. */
   #isFirst = true;
+  #seen: Readonly<Record<string, string>> = {};
   #isAcknowledged: (object: ObjectGeneration) => boolean = () => false;
 
   constructor(options: ProgressOptions) {
@@ -120,6 +124,11 @@ export class ProgressOfObjects {
   get(key: string): Tracked | undefined {
     const entry = this.#entries.get(key);
     return entry && this.#tracked(key, entry);
+  }
+
+  /** By kind, the resourceVersion up to which every object has been published. */
+  get seen(): Readonly<Record<string, string>> {
+    return this.#seen;
   }
 
   /** What not every proxy has acknowledged. */
@@ -175,6 +184,8 @@ export class ProgressOfObjects {
       const rollout = this.rollouts.begin(key, restricts(entry.object.kind));
       if (write.input === this.#options.inputs.rejectedGenerations) rollout.reconsider();
     }
+    const { versions } = this.#options.inputs;
+    if (writes.some(({ input }) => input === versions)) this.#seen = Object.fromEntries(versions.entries());
     this.#isFirst = false;
   }
 
@@ -257,6 +268,7 @@ export class ProgressOfObjects {
     const published = this.#published(key, object);
     const entry: Entry = { object, since: this.#now(), version, isDeleted: false, acknowledged: undefined, published };
     this.#entries.set(key, entry);
+    this.#unconfirmed.delete(key);
     this.rollouts.get(key)?.restart();
     if (this.#isFirst && this.#isAcknowledged(object)) this.#recall(key, entry);
     this.#tell(key);
@@ -312,8 +324,10 @@ export class ProgressOfObjects {
 
   #tracked(key: string, entry: Entry): Tracked {
     const progressOf = (): Progress => this.#progressOf(key, entry);
+    const { acknowledged, published } = entry;
+    const isRejected = published.rejected !== undefined && isSettled(published.rejected);
     return {
-      ...{ key, ...entry, isAcknowledged: entry.acknowledged !== undefined, isRecalled: isRecalled(entry) },
+      ...{ key, ...entry, isAcknowledged: acknowledged !== undefined, isRecalled: isRecalled(entry), isRejected },
       get progress() {
         return progressOf();
       },

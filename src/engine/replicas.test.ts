@@ -16,17 +16,16 @@ class Lab {
   told: readonly unknown[] = [];
 
   constructor() {
-    const progress: Pick<ProgressOfObjects, 'get' | 'unconfirmed'> = {
+    const progress: Pick<ProgressOfObjects, 'get' | 'seen' | 'unconfirmed'> = {
       get: (key) => this.#tracked.get(key),
+      seen: { VirtualService: '9' },
       unconfirmed: () => this.#tracked.values() as Generator<Tracked>,
     };
     this.replicas = new Replicas({
       progress: progress as ProgressOfObjects,
-      seen: () => ({ VirtualService: '9' }),
       servingSince: () => '2030-01-01T00:00:00Z',
       others: () => [OTHER],
       isRunning: () => true,
-      isRejected: () => false,
       isConfirmed: () => false,
       rejected: () => {},
     });
@@ -35,7 +34,12 @@ class Lab {
 
   object(namespace: string, name: string, version = '5', progress: Progress = acknowledged): Tracked {
     const object = { kind: 'VirtualService', namespace, name, uid: name, generation: 1 } as const;
-    const states = { isDeleted: false, isAcknowledged: progress.state === 'acknowledged', isRecalled: false };
+    const states = {
+      isDeleted: false,
+      isAcknowledged: progress.state === 'acknowledged',
+      isRecalled: false,
+      isRejected: false,
+    };
     const key = keyOf(namespace, name);
     const tracked = { key, object, since: 0, version, progress, ...states };
     this.#tracked.set(key, tracked);

@@ -7,16 +7,12 @@ import type { ObjectGeneration, ProgressOfObjects, Tracked } from './progress.ts
 
 export interface ReplicasOptions {
   readonly progress: ProgressOfObjects;
-  /** By kind, the resourceVersion up to which this replica knows every object. */
-  readonly seen: () => Readonly<Record<string, string>>;
   /** RFC 3339; undefined: not yet. */
   readonly servingSince: () => string | undefined;
   /** Names of the other replicas that may serve proxies, whether or not they have reported. */
   readonly others: () => Iterable<string>;
   /** Whether the Pod of a replica exists and has not ended: those that were evicted stay. */
   readonly isRunning: (name: string) => boolean;
-  /** Whether the newest generation of an object is not in force here, because of what proxies say. */
-  readonly isRejected: (tracked: Tracked) => boolean;
   /** Whether the condition of an object says that every proxy has acknowledged this generation. */
   readonly isConfirmed: (object: ObjectGeneration) => boolean;
   /** It is not in force at another replica. */
@@ -108,16 +104,15 @@ export class Replicas {
   own(): ReplicaReport | undefined {
     const servingSince = this.#options.servingSince();
     if (servingSince === undefined) return undefined;
-    const byNamespace = Map.groupBy(this.#options.progress.unconfirmed(), ({ object }) => object.namespace);
+    const { progress } = this.#options;
+    const byNamespace = Map.groupBy(progress.unconfirmed(), ({ object }) => object.namespace);
     const reported = new Map(Array.from(byNamespace, ([namespace, all]) => [namespace, this.#reported(all)]));
-    return { servingSince, seen: this.#options.seen(), ...roomFor(reported) };
+    return { servingSince, seen: progress.seen, ...roomFor(reported) };
   }
 
   *#reported(all: readonly Tracked[]): Generator<ReportedObject> {
-    for (const tracked of all) {
-      const { key, object, progress } = tracked;
+    for (const { key, object, progress, isRejected } of all) {
       if (progress.state === 'concernsNobody') continue;
-      const isRejected = this.#options.isRejected(tracked);
       const { uid, generation } = object;
       yield { key, uid, generation, progress, ...(isRejected && { isRejected }) };
     }
