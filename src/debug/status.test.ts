@@ -29,7 +29,7 @@ function lab(objects: number, proxies: number) {
     progress: { state: 'underway', proxies: 0, waiting: [] },
     isAcknowledged: false,
     isRecalled: false,
-    isRejected: false,
+    rejected: undefined,
   });
   const engine = {
     ads: { streams: () => Array.from({ length: proxies }, (_, i) => stream(i)) },

@@ -12,7 +12,7 @@ import { formerObject, type KeptGenerations, mostRefusals, mostRejected } from '
 import { type ObjectGeneration, type ProgressOfObjects, refusalsIn } from './progress.ts';
 import { areAll, believed, isBelieved, refusedAlong, type Refusals } from './refusals.ts';
 import { areSame, isEarlier, isIn, isSameGeneration } from './same-generation.ts';
-import { type Suspect, Suspects } from './suspects.ts';
+import { type Suspect, type SuspectGroup, Suspects, type Trial } from './suspects.ts';
 import { Weighing } from './weighing.ts';
 
 export interface GenerationsOptions {
@@ -53,12 +53,8 @@ export class Generations {
   readonly #elsewhere = new Map<string, RejectedGeneration>();
   readonly #suspects = new Suspects();
   readonly #weighing: Weighing;
-  /** `until`: known once what is tried is published. */
-  #trial: { readonly suspect: Suspect; until: number | undefined } | undefined;
   /** What was last decided of these has not been published yet. */
   readonly #unpublished = new Set<string>();
-  /** Concerns up to this one are about what was in force of an object before it was last decided. */
-  readonly #decided = new Map<string, number>();
   /** Refusals to be looked at again, when those who have not answered have had time. */
   readonly #open = new Map<Concern, Open>();
   #waits = false;
@@ -74,10 +70,8 @@ export class Generations {
   changed(kind: CustomKindName, objectKey: string, object: KubernetesObject | undefined): void {
     const key = generationKey(kind, objectKey);
     const before = this.#newest.get(key);
-    if (object === undefined) {
-      this.#newest.delete(key);
-      this.#decided.delete(key);
-    } else this.#newest.set(key, object);
+    if (object === undefined) this.#newest.delete(key);
+    else this.#newest.set(key, object);
     if (before === undefined) return this.#recall(key);
     if (isSameGeneration(before, object)) return;
     this.#suspects.forget(key);
@@ -85,7 +79,7 @@ export class Generations {
       this.#setFormer(key, []);
       this.#setRejected(key, undefined);
       if (this.#elsewhere.get(key)?.uid === before.metadata.uid) this.#elsewhere.delete(key);
-      return;
+      return this.#recall(key);
     }
     const known = this.#former.get(key) ?? [];
     if (this.#isAcknowledged(key, before)) this.#setFormer(key, [before]);
@@ -123,7 +117,8 @@ export class Generations {
       if (!deepEqual(inputs.rejectedGenerations.get(key), this.#rejected.get(key))) continue;
       this.#unpublished.delete(key);
       for (const open of this.#open.values()) if (open.isShared) open.until = clock.now() + ANSWER_MS;
-      if (this.#trial?.suspect.key === key) this.#trial.until ??= clock.now() + TRIAL_MS;
+      const trial = this.#suspects.groupOf(key)?.trial;
+      if (trial?.suspect.key === key) trial.until ??= clock.now() + TRIAL_MS;
     }
   }
 
@@ -133,13 +128,13 @@ export class Generations {
     if (newest !== undefined && this.#isAcknowledged(key, newest)) {
       this.#setFormer(key, []);
       this.#setRejected(key, undefined);
-      this.#decided.delete(key);
       this.#suspects.forget(key);
     }
     const rollout = this.#options.progress.rollouts.get(key);
     if (rollout !== undefined)
       for (const concern of rollout.concerns) if (concern.refusals.size > 0) this.#judge(concern);
-    if (this.#isTrying) this.#tryNext();
+    const group = this.#suspects.groupOf(key);
+    if (group !== undefined) this.#tryNext(group);
   }
 
   /**
@@ -180,23 +175,18 @@ export class Generations {
     else this.#open.delete(concern);
   }
 
-  /**
-   * The generations that may be what is wrong with a resource, and that may be taken back; also those of which that is
-   * decided, but not published.
-   */
+  /** The generations in force that may be what is wrong with a resource, and that may be taken back, or are about to be. */
   #suspectsIn(changes: Iterable<readonly [Rollout, Concern]>): readonly Suspect[] {
     return [...changes].flatMap(([rollout, concern]): Suspect[] => {
       const { key, restricts } = rollout;
       if (restricts) return [];
-      const { object, isDeleted } = this.#options.progress.get(key) ?? {};
-      if (object === undefined || isDeleted === true || !rollout.isAbout(concern)) return [];
+      const tracked = this.#options.progress.get(key);
+      if (tracked === undefined || tracked.isDeleted || tracked.rejected !== undefined) return [];
+      const { uid, generation } = tracked.object;
       // What is not committed yet may have ended it.
       const newest = this.#newest.get(key);
-      if (newest === undefined || (newest.metadata.uid ?? '') !== object.uid) return [];
-      const suspect = { key, uid: object.uid, generation: object.generation };
-      const isDecided = concern.whole.id <= (this.#decided.get(key) ?? 0);
-      const isToGo = isDecided && this.#unpublished.has(key);
-      return this.#isRejected(suspect) === isToGo && isDecided === isToGo ? [suspect] : [];
+      if (newest === undefined || (newest.metadata.uid ?? '') !== uid) return [];
+      return rollout.isAbout(concern) ? [{ key, uid, generation }] : [];
     });
   }
 
@@ -212,12 +202,11 @@ export class Generations {
     const alone = all.length === 1 && beside === undefined && !isShared;
     const how = { ...(!alone && { isSuspect: true as const }), ...(isHere && { isHere: true as const }) };
     for (const each of all) this.#reject(each, refusals, how);
-    if (!alone) this.#suspects.add(all, beside);
-    if (this.#trial === undefined || !this.#suspects.isEmpty) this.#tryNext();
+    const group = alone ? this.#suspects.groupOf(all[0]!.key) : this.#suspects.add(all, beside);
+    if (group !== undefined) this.#tryNext(group);
   }
 
   #reject({ key, uid, generation }: Suspect, refusals: Refusals, how: { isSuspect?: true; isHere?: true }): void {
-    this.#decide(key);
     const known = this.#rejected.get(key);
     const others = known?.uid === uid ? known.generations.filter((each) => each.generation !== generation) : [];
     const rejected = {
@@ -230,28 +219,28 @@ export class Generations {
   }
 
   /**
-   * Lets the next suspect be in force alone, once it is known of the last one whether proxies take it. Not before it has
-   * been out of force: that it is back would change nothing, and nobody would be asked.
+   * Lets the next suspect of a group be in force alone, once it is known of the last one whether proxies take it. Not
+   * before it has been out of force: that it is back would change nothing, and nobody would be asked.
    */
-  #tryNext(): void {
-    const { clock, progress } = this.#options;
-    const trial = this.#trial;
-    if (trial !== undefined) {
-      const { suspect, until } = trial;
-      const tracked = progress.get(suspect.key);
-      const isNewest = tracked?.object.uid === suspect.uid && tracked.object.generation === suspect.generation;
-      const isUndecided =
-        isNewest && !this.#isRejected(suspect) && (until === undefined || !this.#isTaken(suspect, tracked.progress));
-      if (isUndecided && (until === undefined || clock.now() < until)) return this.#wait();
-      this.#trial = undefined;
-    }
-    const { first } = this.#suspects;
+  #tryNext(group: SuspectGroup): void {
+    const { clock } = this.#options;
+    if (group.trial !== undefined && this.#isUndecided(group.trial)) return this.#wait();
+    group.trial = undefined;
+    const { first } = group;
     if (first !== undefined && this.#unpublished.has(first.key)) return this.#wait();
-    const next = this.#suspects.next();
-    if (next === undefined) return;
+    const next = group.next();
+    if (next === undefined) return this.#suspects.end(group);
     this.#pardon(next);
-    this.#trial = { suspect: next, until: this.#unpublished.has(next.key) ? undefined : clock.now() + TRIAL_MS };
+    group.trial = { suspect: next, until: this.#unpublished.has(next.key) ? undefined : clock.now() + TRIAL_MS };
     this.#wait();
+  }
+
+  #isUndecided({ suspect, until }: Trial): boolean {
+    const { clock, progress } = this.#options;
+    const tracked = progress.get(suspect.key);
+    const isNewest = tracked?.object.uid === suspect.uid && tracked.object.generation === suspect.generation;
+    if (!isNewest || this.#isRejected(suspect)) return false;
+    return until === undefined || (clock.now() < until && !this.#isTaken(suspect, tracked.progress));
   }
 
   /**
@@ -281,31 +270,23 @@ export class Generations {
       .filter((each, i, all) => all.findIndex((other) => other.generation === each.generation) === i)
       .map((each) => ({ ...each, isRecalled: true as const }));
     if (others.length === 0) return;
-    this.#decide(key);
     this.#setRejected(key, { uid, generations: [...others, ...known].slice(-mostRejected) });
   }
 
   /** Somebody has acknowledged all that it changes, or it concerns nobody. */
   #isTaken({ key }: Suspect, { state }: Progress): boolean {
     if (state === 'acknowledged' || state === 'concernsNobody') return true;
-    const decided = this.#decided.get(key) ?? 0;
-    const concerns = [...(this.#options.progress.rollouts.get(key)?.concerns ?? [])];
-    const present = concerns.filter(({ whole }) => whole.id > decided);
+    const rollout = this.#options.progress.rollouts.get(key);
+    const present = [...(rollout?.concerns ?? [])].filter((each) => rollout?.isAbout(each));
     const isTaken = (concern: Concern): boolean =>
       !concern.isLook &&
       [...concern.names.keys()].every((name) => believed(concern.opinionsOn(name)).takers.length > 0);
     return present.length > 0 && present.every(isTaken);
   }
 
-  /** From now on something else of it is in force. */
-  #decide(key: string): void {
-    if (this.#newest.has(key)) this.#decided.set(key, this.#options.progress.rollouts.nextId());
-  }
-
   #pardon({ key, uid, generation }: Suspect): void {
     const known = this.#rejected.get(key);
     if (known?.uid !== uid) return;
-    this.#decide(key);
     const generations = known.generations.filter((each) => each.generation !== generation);
     this.#setRejected(key, generations.length === 0 ? undefined : { uid, generations });
   }
@@ -328,8 +309,8 @@ export class Generations {
   /** What is not committed yet may be good. */
   #isInForce(key: string, { metadata }: KubernetesObject): boolean {
     const committed = this.#options.progress.get(key)?.object;
-    if (committed === undefined || committed.generation !== metadata.generation) return true;
-    return this.#options.isInForce(key, committed);
+    const isSame = committed?.uid === (metadata.uid ?? '') && committed.generation === metadata.generation;
+    return !isSame || this.#options.isInForce(key, committed);
   }
 
   #setFormer(key: string, objects: readonly KubernetesObject[]): void {
@@ -349,10 +330,6 @@ export class Generations {
     write(inputs.rejectedGenerations.write(key, rejected));
   }
 
-  get #isTrying(): boolean {
-    return this.#trial !== undefined || !this.#suspects.isEmpty;
-  }
-
   #wait(): void {
     const { clock, signal } = this.#options;
     if (this.#waits || signal.aborted) return;
@@ -361,7 +338,7 @@ export class Generations {
       this.#waits = false;
       if (signal.aborted) return;
       for (const concern of [...this.#open.keys()]) this.#judge(concern);
-      if (this.#isTrying) this.#tryNext();
+      for (const group of this.#suspects.groups()) this.#tryNext(group);
     });
   }
 }

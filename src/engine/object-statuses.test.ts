@@ -24,7 +24,7 @@ function lab() {
         isDeleted: false,
         isAcknowledged: false,
         isRecalled: false,
-        isRejected: false,
+        rejected: undefined,
         progress,
       }),
       onChange: (observer) => void (told = observer),

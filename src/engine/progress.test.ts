@@ -97,6 +97,23 @@ test.each(['rejectedGenerations', 'waiting'] as const)(
   },
 );
 
+test('what proxies have said of an earlier generation changes nothing about the newest one', () => {
+  const fleet = fleetWith(rule(1));
+  const changed = rule(2);
+  fleet.set(changed);
+  fleet.serve();
+  const { uid = '', generation = 0 } = changed.metadata;
+  const rollout = fleet.progress.rollouts.get(keyOf(changed))!;
+  const concerns = [...rollout.concerns];
+  const reject = (of: number) => {
+    const generations = [{ generation: of, proxies: 1, refusals: [] }];
+    fleet.commit([fleet.mesh.inputs.rejectedGenerations.write(keyOf(changed), { uid, generations })]);
+    return concerns.map((each) => rollout.isAbout(each));
+  };
+  expect(reject(generation - 1)).toEqual(concerns.map(() => true));
+  expect(reject(generation)).toEqual(concerns.map(() => false));
+});
+
 test('a replica says that it has seen an object no sooner than proxies are told of it', () => {
   const fleet = fleetWith(rule(1));
   const { versions } = fleet.mesh.inputs;

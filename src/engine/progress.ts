@@ -11,7 +11,6 @@ import { type Inputs, ONE, type RejectedGeneration } from '../mesh/inputs.ts';
 import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 import type { RolloutsOf } from '../mesh/publication.ts';
 import type { Progress, RefusedResource } from '../status/programmed.ts';
-import { isSettled } from './kept-generations.ts';
 
 /** An object, and one generation of it. */
 export interface ObjectGeneration {
@@ -62,8 +61,8 @@ export interface Tracked {
   readonly isAcknowledged: boolean;
   /** Only its condition says so. */
   readonly isRecalled: boolean;
-  /** It is not in force, because of what proxies say. That counts for other replicas, too. */
-  readonly isRejected: boolean;
+  /** What proxies have said of this generation, as of the last publication: then it is not in force. */
+  readonly rejected: RejectedGeneration['generations'][number] | undefined;
   /** Computed whenever it is read: where many clients refuse something, it costs as many steps. */
   readonly progress: Progress;
 }
@@ -178,11 +177,13 @@ export class ProgressOfObjects {
       if (!this.#former.includes(write.input) && !this.#ofGenerations.includes(write.input)) this.#note(key, write);
       const entry = this.#entries.get(key);
       if (entry === undefined) continue;
+      const wasRejected = entry.published.rejected !== undefined;
       entry.published = this.#published(key, entry.object);
-      if (isRecalled(entry) && entry.published.rejected !== undefined) entry.acknowledged = undefined;
+      const isRejected = entry.published.rejected !== undefined;
+      if (isRecalled(entry) && isRejected) entry.acknowledged = undefined;
       if (entry.acknowledged !== undefined) continue;
       const rollout = this.rollouts.begin(key, restricts(entry.object.kind));
-      if (write.input === this.#options.inputs.rejectedGenerations) rollout.reconsider();
+      if (isRejected !== wasRejected) rollout.reconsider();
     }
     const { versions } = this.#options.inputs;
     if (writes.some(({ input }) => input === versions)) this.#seen = Object.fromEntries(versions.entries());
@@ -325,9 +326,9 @@ export class ProgressOfObjects {
   #tracked(key: string, entry: Entry): Tracked {
     const progressOf = (): Progress => this.#progressOf(key, entry);
     const { acknowledged, published } = entry;
-    const isRejected = published.rejected !== undefined && isSettled(published.rejected);
     return {
-      ...{ key, ...entry, isAcknowledged: acknowledged !== undefined, isRecalled: isRecalled(entry), isRejected },
+      ...{ key, ...entry, isAcknowledged: acknowledged !== undefined, isRecalled: isRecalled(entry) },
+      rejected: published.rejected,
       get progress() {
         return progressOf();
       },
@@ -352,7 +353,7 @@ export class ProgressOfObjects {
     return { state: 'underway', proxies: waiting.length, waiting };
   }
 
-  /** Or there is nothing that could be. */
+  /** Whether this generation is in force as published. Deleted objects count as if they were. */
   #isInForce(key: string, { object, isDeleted, published: { isWaiting, rejected } }: Entry): boolean {
     return isDeleted || (!isWaiting && rejected === undefined && this.#options.isInForce(key, object));
   }

@@ -38,7 +38,7 @@ class Lab {
       isDeleted: false,
       isAcknowledged: progress.state === 'acknowledged',
       isRecalled: false,
-      isRejected: false,
+      rejected: undefined,
     };
     const key = keyOf(namespace, name);
     const tracked = { key, object, since: 0, version, progress, ...states };

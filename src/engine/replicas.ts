@@ -3,6 +3,7 @@ import { isBefore } from '../kube/resource-version.ts';
 import type { Progress } from '../status/programmed.ts';
 import { joinProgress, type ReplicaReport, type ReportedObject } from '../status/replica-report.ts';
 import { roomFor } from '../status/room-in-report.ts';
+import { isSettled } from './kept-generations.ts';
 import type { ObjectGeneration, ProgressOfObjects, Tracked } from './progress.ts';
 
 export interface ReplicasOptions {
@@ -111,9 +112,10 @@ export class Replicas {
   }
 
   *#reported(all: readonly Tracked[]): Generator<ReportedObject> {
-    for (const { key, object, progress, isRejected } of all) {
+    for (const { key, object, progress, rejected } of all) {
       if (progress.state === 'concernsNobody') continue;
       const { uid, generation } = object;
+      const isRejected = rejected !== undefined && isSettled(rejected);
       yield { key, uid, generation, progress, ...(isRejected && { isRejected }) };
     }
   }

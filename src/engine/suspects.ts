@@ -7,44 +7,106 @@ export interface Suspect {
   readonly generation: number;
 }
 
-/**
- * Objects that changed together and are tried one by one, by namespace: the next one first. Namespaces take turns, so
- * that what one tenant changes and rejects does not hold up what others have changed.
- */
-export class Suspects {
-  readonly #waiting = new Map<string, Suspect[]>();
-  /** Those that were tried beside a restriction, by key. */
-  readonly #cleared = new Map<string, { readonly suspect: Suspect; readonly beside: Suspect }>();
+/** Of one suspect, alone of its group in force. `until`: on the clock, known once what is tried is published. */
+export interface Trial {
+  readonly suspect: Suspect;
+  until: number | undefined;
+}
 
-  get isEmpty(): boolean {
-    return this.#waiting.size === 0;
+/**
+ * Objects that were refused together and are tried one by one: the next one first. Namespaces take turns, so that what
+ * one tenant changes and rejects does not hold up what others have changed.
+ */
+export class SuspectGroup {
+  trial: Trial | undefined;
+  /** Keys of all that are, or were, part of it. */
+  readonly members = new Set<string>();
+  /** By namespace, and by key. */
+  readonly #waiting = new Map<string, Map<string, Suspect>>();
+
+  /** @param first it waits in front of these in each namespace. */
+  add(all: Iterable<Suspect>, first?: Suspect): void {
+    for (const [namespace, own] of Map.groupBy(all, ({ key }) => parseGenerationKey(key).namespace))
+      this.#append(namespace, first === undefined ? own : [first, ...own]);
   }
 
-  /** @param beside a restriction that may be to blame as well, and stays in force: it is seen without them first. */
-  add(all: readonly Suspect[], beside: Suspect | undefined): void {
-    for (const [namespace, own] of Map.groupBy(all, ({ key }) => parseGenerationKey(key).namespace)) {
-      const known = this.#waiting.get(namespace);
-      const added = beside === undefined ? own : [beside, ...own];
-      if (known === undefined) this.#waiting.set(namespace, added);
-      else known.push(...added);
+  /** Takes over what another group has yet to try. */
+  join(other: SuspectGroup): void {
+    this.trial ??= other.trial;
+    for (const key of other.members) this.members.add(key);
+    for (const [namespace, suspects] of other.#waiting) this.#append(namespace, suspects.values());
+  }
+
+  #append(namespace: string, suspects: Iterable<Suspect>): void {
+    const waiting = this.#waiting.get(namespace) ?? new Map<string, Suspect>();
+    this.#waiting.set(namespace, waiting);
+    for (const suspect of suspects) {
+      waiting.delete(suspect.key);
+      waiting.set(suspect.key, suspect);
     }
-    if (beside !== undefined) for (const suspect of all) this.#cleared.set(suspect.key, { suspect, beside });
   }
 
   /** Which one {@link next} takes. */
   get first(): Suspect | undefined {
-    const [suspects] = this.#waiting.values();
-    return suspects?.[0];
+    const [waiting] = this.#waiting.values();
+    const [suspect] = waiting?.values() ?? [];
+    return suspect;
   }
 
   next(): Suspect | undefined {
-    for (const [namespace, suspects] of this.#waiting) {
-      const next = suspects.shift();
+    for (const [namespace, waiting] of this.#waiting) {
       this.#waiting.delete(namespace);
-      if (suspects.length > 0) this.#waiting.set(namespace, suspects);
-      return next;
+      for (const [key, suspect] of waiting) {
+        waiting.delete(key);
+        if (waiting.size > 0) this.#waiting.set(namespace, waiting);
+        return suspect;
+      }
     }
     return undefined;
+  }
+
+  drop(key: string): void {
+    const { namespace } = parseGenerationKey(key);
+    const waiting = this.#waiting.get(namespace);
+    if (waiting?.delete(key) === true && waiting.size === 0) this.#waiting.delete(namespace);
+  }
+}
+
+/**
+ * What is to be tried. Groups do not wait for each other. What several of them have in force at the same time may be
+ * refused together again: from then on these are one group, so that there is an end to it.
+ */
+export class Suspects {
+  /** By the keys of their members. */
+  readonly #groups = new Map<string, SuspectGroup>();
+  /** Those that were tried beside a restriction, by key. */
+  readonly #cleared = new Map<string, { readonly suspect: Suspect; readonly beside: Suspect }>();
+
+  groups(): ReadonlySet<SuspectGroup> {
+    return new Set(this.#groups.values());
+  }
+
+  groupOf(key: string): SuspectGroup | undefined {
+    return this.#groups.get(key);
+  }
+
+  /**
+   * These have been refused together.
+   * @param beside a restriction that may be to blame as well, and stays in force: it is seen without them first.
+   */
+  add(all: readonly Suspect[], beside: Suspect | undefined): SuspectGroup {
+    const [group = new SuspectGroup(), ...others] = new Set(all.flatMap(({ key }) => this.#groups.get(key) ?? []));
+    for (const other of others) group.join(other);
+    for (const { key } of all) group.members.add(key);
+    for (const key of group.members) this.#groups.set(key, group);
+    group.add(all, beside);
+    if (beside !== undefined) for (const suspect of all) this.#cleared.set(suspect.key, { suspect, beside });
+    return group;
+  }
+
+  /** There is nothing left to try in it. */
+  end(group: SuspectGroup): void {
+    for (const key of group.members) this.#groups.delete(key);
   }
 
   /** Once is enough: as long as clients refuse the restriction, nothing more is to be found out. */
@@ -56,6 +118,7 @@ export class Suspects {
   /** There is another generation of it, or none, or it is good. */
   forget(key: string): void {
     this.#cleared.delete(key);
+    this.#groups.get(key)?.drop(key);
   }
 }
 
