@@ -33,7 +33,7 @@ export interface GenerationsOptions {
 const ANSWER_MS = 250;
 /** How long proxies have to take an object that is tried alone: then it stays in force, and the next one is tried. */
 const TRIAL_MS = 2_000;
-/** Objects of which it is remembered what other replicas reject: some of them may be gone here by now. */
+/** How many objects it is remembered of what other replicas reject: some of them may be gone here by now. */
 const mostElsewhere = 4_096;
 
 /**
@@ -53,7 +53,7 @@ export class Generations {
   readonly #elsewhere = new Map<string, RejectedGeneration>();
   readonly #suspects = new Suspects();
   readonly #weighing: Weighing;
-  /** What was last decided of these has not been published yet. */
+  /** Objects of which the last decision has not been published yet; by key. */
   readonly #unpublished = new Set<string>();
   /** Refusals to be looked at again, when those who have not answered have had time. */
   readonly #open = new Map<Concern, Open>();
@@ -192,7 +192,7 @@ export class Generations {
 
   /**
    * @param beside what stays in force, and may be to blame as well.
-   * @param isShared so may be what has gone since.
+   * @param isShared what has gone out of force since may be to blame as well.
    */
   #rejectAll(
     all: readonly Suspect[],

@@ -14,11 +14,11 @@ export interface HeldEndpoint {
   /** RFC 3339: when the list was complete, and when the endpoint goes unless it is listed again. */
   readonly since: string;
   readonly until: string;
-  /** Whether the API server has sent news of Pods since the list. */
+  /** Whether the API server has sent anything new about Pods since the list. */
   readonly confirmed: boolean;
 }
 
-/** A Service of which endpoints are held, and news of Pods have confirmed it. */
+/** A Service of which endpoints are held, and what is new about Pods has confirmed it. */
 export interface HeldService {
   readonly namespace: string;
   readonly name: string;
@@ -42,7 +42,7 @@ export function heldEndpoints({ heldEndpoints: { byService } }: Mesh): readonly 
   );
 }
 
-/** Calls back when more endpoints of a Service are held than before; not before news of Pods confirm it. */
+/** Calls back when more endpoints of a Service are held than before; not before something new about Pods confirms it. */
 export function onHeld({ graph, inputs, heldEndpoints }: Mesh, held: (service: HeldService) => void): void {
   graph.observe((draft) => {
     for (const { key, before, after } of draft.changes(heldEndpoints.byService)) {

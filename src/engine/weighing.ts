@@ -14,7 +14,7 @@ export interface WeighingOptions {
 /** Whether refusals count against an object: with the other replicas, only with this one, or not. */
 type Reach = 'everywhere' | 'here' | 'nowhere';
 
-/** Which refusals count against which objects. */
+/** Objects, and the refusals that count against them. */
 export interface Weighed {
   readonly suspects: readonly Suspect[];
   readonly refusals: Refusals;
@@ -33,7 +33,7 @@ export class Weighing {
 
   /**
    * Those who may as well refuse a restriction count only if the others are not enough, and only once.
-   * @param all with what others have changed meanwhile: it may be to blame as well, unless it is not to be decided here.
+   * @param all these and what else the same clients refuse: that may be to blame as well, unless it is not theirs to decide.
    */
   weigh(own: readonly Suspect[], all: readonly Suspect[], refusals: Refusals): Weighed {
     const { progress } = this.#options;

@@ -21,6 +21,6 @@ export interface LostEndpoint {
   /** RFC 3339: when the list without it was complete, and when it is forgotten. */
   readonly since: string;
   readonly until: string;
-  /** The API server has sent news of Pods since. */
+  /** The API server has sent something new about Pods since. */
   readonly confirmed: boolean;
 }

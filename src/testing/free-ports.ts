@@ -15,7 +15,7 @@ export async function freePorts(count: number, range = PORTS): Promise<number[]>
     const port = range.first + ((start + i) % range.count);
     if ((await reserve(port)) && (await isFree(port))) ports.push(port);
   }
-  if (ports.length < count) throw new Error(`no ${count} ports are free from ${range.first} on`);
+  if (ports.length < count) throw new Error(`only ${ports.length} of ${count} ports are free from ${range.first} on`);
   return ports;
 }
 

@@ -67,7 +67,7 @@ withPeers(['etcd', 'istioctl', 'kube-apiserver', 'kubectl'], 'istioctl analyze',
     const env = { PATH: process.env['PATH'], HOME: home, KUBECONFIG: api.kubeconfig };
     const { stdout, stderr } = await run(pathOf('istioctl'), ['analyze', '-A', '-o', 'json', ...files], { env });
     // A value that an enumeration does not have has no code.
-    if (stderr.startsWith('Error(s) adding files')) return new Set(['IST0106']);
+    if (/^Error\(s\) adding files.*unknown value .* for enum/s.test(stderr)) return new Set(['IST0106']);
     const messages = JSON.parse(stdout) as readonly { readonly code: string; readonly origin?: string }[];
     const isAbout = (origin = ''): boolean => !/^Namespace (?!shop$)/.test(origin);
     return new Set(messages.filter(({ origin }) => isAbout(origin)).map(({ code }) => code));

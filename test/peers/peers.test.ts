@@ -52,7 +52,7 @@ describe('free ports', () => {
       const mine = await freePorts(3, range);
       const all = Array.from({ length: range.count }, (_, i) => range.first + i);
       expect([range.first, ...ports.flat(), ...mine].toSorted()).toEqual(all);
-      await expect(freePorts(1, range)).rejects.toThrow('no 1 ports are free from 19000 on');
+      await expect(freePorts(1, range)).rejects.toThrow('only 0 of 1 ports are free from 19000 on');
       await processes[0]!.stop();
       expect((await freePorts(4, range)).toSorted()).toEqual(ports[0]!.toSorted());
     } finally {

@@ -1,10 +1,8 @@
 import type { List, Root } from '../store/forest.ts';
-import { common } from '../store/names.ts';
+import { common, type Keys } from '../store/names.ts';
 import { joinRollouts, NO_ROLLOUTS, type Rollout } from './rollout.ts';
 import type { Batch } from '../store/served.ts';
 import type { Viewpoint } from '../store/world.ts';
-
-export type Lists = Pick<ReadonlySet<List>, 'has' | 'keys' | 'size'>;
 
 /** By name, the rollouts under way that have brought it. */
 export type BroughtNames = ReadonlyMap<string, readonly Rollout[]>;
@@ -61,7 +59,7 @@ export class Brought {
   }
 
   /** What a batch from these lists has of it. */
-  in(lists: Lists, { qualifiers }: Viewpoint, typeUrl: string, batch: Batch): BroughtNames {
+  in(lists: Keys<List>, { qualifiers }: Viewpoint, typeUrl: string, batch: Batch): BroughtNames {
     this.#forgetOver();
     const found = new Map<string, readonly Rollout[]>();
     if (this.#notes === 0) return found;

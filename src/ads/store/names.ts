@@ -1,5 +1,5 @@
 /** A set, or the keys of a map. */
-type Keys<K> = Pick<ReadonlySet<K>, 'has' | 'size' | 'keys'>;
+export type Keys<K> = Pick<ReadonlySet<K>, 'has' | 'size' | 'keys'>;
 
 /** The names that are in both. Costs as much as the smaller. */
 export function* common<K>(a: Keys<K>, b: Keys<K>): Generator<K> {

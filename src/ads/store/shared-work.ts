@@ -5,7 +5,7 @@ import type { Changes } from './forest.ts';
 import type { Move } from './move.ts';
 import type { Concern, Rollout } from '../rollouts/rollout.ts';
 import type { Sent } from '../protocol/sent.ts';
-import type { Reach, RootUpdate, Update } from './update.ts';
+import type { RootUpdate, Span, Update } from './update.ts';
 
 /** From this many names on, it pays to look for another stream that needs the same. */
 const MANY = 64;
@@ -19,7 +19,7 @@ export class SharedWork {
   /** Of one world, since some publications. */
   readonly updates = new Alike<Update>();
   /** For whom some changes mean the same. */
-  readonly reach = new Map<Changes, Reach | undefined>();
+  readonly spans = new Map<Changes, Span | undefined>();
   /**
    * The same below one root, for all who see it alike: since some news, the first of it and the last. Below all roots, if
    * their news are alike: by all of these changes.

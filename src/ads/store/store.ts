@@ -1,17 +1,18 @@
 import { Alike } from '../../alike.ts';
-import { Brought, type BroughtIn, type BroughtNames, type Lists } from '../rollouts/brought.ts';
+import { Brought, type BroughtIn, type BroughtNames } from '../rollouts/brought.ts';
 import type { ContentHasher } from './content-hash.ts';
 import type { Differences } from './differences.ts';
 import { FormerRoot, FormerWorld } from './former-world.ts';
 import { type Change, type Changes, ChangeSet, eachMember, List, type Member, type News, Root } from './forest.ts';
 import { Move } from './move.ts';
+import type { Keys } from './names.ts';
 import type { ListChange, MemberChange, Publication, World } from './publication.ts';
 import type { EncodedResource } from './resource.ts';
 import { Concern, joinRollouts, NO_ROLLOUTS, type Rollout } from '../rollouts/rollout.ts';
 import { type Batch, Served } from './served.ts';
 import { SharedBatches } from './shared-batches.ts';
 import { SharedWork } from './shared-work.ts';
-import { updateOf } from './updates.ts';
+import { updateOf } from './shared-updates.ts';
 import type { ResourceType } from '../types.ts';
 import { Viewpoints } from './viewpoints.ts';
 import { type Sight, WorldView } from './world.ts';
@@ -138,7 +139,7 @@ export class Store {
   broughtIn(batch: Batch, { roots, viewpoint }: WorldView, { typeUrl }: ResourceType): BroughtIn {
     const branch = this.shared.branchOf(batch);
     const { epoch } = this.#brought;
-    const within = (lists: Lists): BroughtNames => this.#brought.in(lists, viewpoint, typeUrl, batch);
+    const within = (lists: Keys<List>): BroughtNames => this.#brought.in(lists, viewpoint, typeUrl, batch);
     if (branch === undefined) {
       const work = (): BroughtNames => roots.map(({ lists }) => within(lists)).reduce(both, NOTHING_BROUGHT);
       const names = this.work.brought.of([batch, viewpoint, epoch, ...roots], work);

@@ -1,7 +1,7 @@
 import { type Difference, Differences } from './differences.ts';
 import { Earlier } from './earlier.ts';
 import { type Changes, List, type News, type Root } from './forest.ts';
-import { haveCommon } from './names.ts';
+import { haveCommon, type Keys } from './names.ts';
 import type { Served } from './served.ts';
 import { findIn, type HoldersByName, type Sight, type Viewpoint, type WorldView } from './world.ts';
 
@@ -34,7 +34,7 @@ export class RootUpdate extends Differences {
   readonly #news: readonly News[];
   readonly #viewpoint: Viewpoint;
   readonly #holders: HoldersByName;
-  readonly #lists: Pick<ReadonlySet<List>, 'has' | 'size' | 'keys'>;
+  readonly #lists: Keys<List>;
 
   /**
    * @param news of the root alone, oldest first, up to now.
@@ -63,11 +63,11 @@ export class RootUpdate extends Differences {
 
   /**
    * No other root of the world has one of the names. If one had it before, it would have news of that.
-   * @param of the root of the world's news.
+   * @param own the root that the news is of.
    */
-  isAllIn({ roots }: WorldView, of: Root): boolean {
+  isAllIn({ roots }: WorldView, own: Root): boolean {
     for (const root of roots) {
-      if (root === of) continue;
+      if (root === own) continue;
       for (const { changes } of this.#news) if (hasSome(root, changes, this.#holders)) return false;
     }
     return true;
@@ -75,14 +75,14 @@ export class RootUpdate extends Differences {
 }
 
 /** For whom some changes mean the same: below all roots that have these lists. */
-export interface Reach {
+export interface Span {
   readonly lists: ReadonlySet<List>;
   /** Whatever qualifiers somebody sees them with. */
   readonly isPlain: boolean;
 }
 
 /** Undefined: some name is in other lists, too. */
-export function reachOf(lists: readonly List[], changes: Changes, holdersByName: HoldersByName): Reach | undefined {
+export function spanOf(lists: readonly List[], changes: Changes, holdersByName: HoldersByName): Span | undefined {
   const all = new Set(lists);
   let isPlain = true;
   for (const [typeUrl, names] of changes) {

@@ -1,6 +1,7 @@
 import type { Earlier } from './earlier.ts';
 import { List, type News, type Root, type Watcher } from './forest.ts';
 import type { NameSet } from './name-set.ts';
+import type { Keys } from './names.ts';
 import { Batch, type Served } from './served.ts';
 import type { ServedIndex } from './served-index.ts';
 import type { SharedBatches } from './shared-batches.ts';
@@ -159,7 +160,7 @@ function sizeOf(batches: readonly Batch[]): number {
 
 /** The resource of a name in some lists: checks the lists that hold the name, or these lists if they are fewer. */
 export function findIn(
-  lists: Pick<ReadonlySet<List>, 'has' | 'size' | 'keys'>,
+  lists: Keys<List>,
   holdersByName: HoldersByName,
   typeUrl: string,
   name: string,

@@ -75,7 +75,7 @@ export class EndpointLab {
       .sort();
   }
 
-  /** Of all that is remembered: whether news of Pods have come since. */
+  /** Of all that is remembered: whether anything new about Pods has come since. */
   confirmed(): readonly boolean[] {
     this.#commit();
     return [...this.mesh.inputs.lostEndpoints.entries()].flatMap(([, lost]) =>

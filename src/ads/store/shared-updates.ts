@@ -2,7 +2,7 @@ import type { Differences } from './differences.ts';
 import type { News } from './forest.ts';
 import { haveCommon } from './names.ts';
 import type { SharedWork } from './shared-work.ts';
-import { type Reach, reachOf, RootUpdate, Update } from './update.ts';
+import { RootUpdate, type Span, spanOf, Update } from './update.ts';
 import { type HoldersByName, type Sight, type Viewpoint, WorldView } from './world.ts';
 
 /** Streams that are further behind look at what is below their own root. */
@@ -23,28 +23,28 @@ function rootUpdateOf(
   work: SharedWork,
   holders: HoldersByName,
 ): RootUpdate {
-  const reach = reachOfAll(news, work, holders);
-  if (reach === undefined) {
+  const span = spanOfAll(news, work, holders);
+  if (span === undefined) {
     const from = [viewpoint, news[0]!, news[news.length - 1]!];
     return work.rootUpdates.of(from, () => new RootUpdate(news, viewpoint, holders));
   }
-  const seen = reach.isPlain && seesAll(viewpoint, news) ? ANYBODY : viewpoint;
+  const seen = span.isPlain && seesAll(viewpoint, news) ? ANYBODY : viewpoint;
   const from = [seen, ...news.map(({ changes }) => changes)];
-  return work.rootUpdates.of(from, () => new RootUpdate(news, seen, holders, reach.lists));
+  return work.rootUpdates.of(from, () => new RootUpdate(news, seen, holders, span.lists));
 }
 
 /** Undefined: what the news means depends on what else is below the root, or a list is no longer there. */
-function reachOfAll(news: readonly News[], { reach }: SharedWork, holders: HoldersByName): Reach | undefined {
+function spanOfAll(news: readonly News[], { spans }: SharedWork, holders: HoldersByName): Span | undefined {
   if (news.length > MOST_ALIKE) return undefined;
-  const all: Reach[] = [];
+  const all: Span[] = [];
   for (const { root, changes, lists } of news) {
     if (lists === undefined || !lists.every((list) => root.lists.has(list))) return undefined;
-    if (!reach.has(changes)) reach.set(changes, reachOf(lists, changes, holders));
-    const known = reach.get(changes);
+    if (!spans.has(changes)) spans.set(changes, spanOf(lists, changes, holders));
+    const known = spans.get(changes);
     if (known === undefined) return undefined;
     all.push(known);
   }
-  const [first] = all as [Reach];
+  const [first] = all as [Span];
   if (all.length === 1) return first;
   return { lists: new Set(all.flatMap(({ lists }) => [...lists])), isPlain: all.every(({ isPlain }) => isPlain) };
 }
