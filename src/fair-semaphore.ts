@@ -35,13 +35,6 @@ export class FairSemaphore {
     return this.#waiting;
   }
 
-  /** Whether `most` are waiting, and as many of this client as are its share of them. */
-  isCrowded(client: string, most: number): boolean {
-    const own = this.#queuesOf(client).get(client)?.size ?? 0;
-    const clients = this.#queues.size + this.#queuesBehind.size + (own === 0 ? 1 : 0);
-    return this.#waiting >= most && own >= most / clients;
-  }
-
   /**
    * Calls `enter` when there is room: at once if there is room and nobody waits; or else `refuse`, if it waits and may no
    * longer. Returns how to give up waiting.
