@@ -44,15 +44,16 @@ async function serve(): Promise<void> {
       ['validate', (review) => validate(review, check)],
       [
         'inject',
-        async (review, path) => {
+        (review, path) => {
           const known = {
             injector: () => injector,
             meshConfig: () => ({}),
             proxyConfigsOf: () => ({ shadowed: [] }),
             labelsOf: () => labels,
           };
-          const { verdict } = await injectPod(review, path, { ...known, freshLabelsOf: () => Promise.resolve(labels) });
-          return verdict;
+          const injection = injectPod(review, path, { ...known, freshLabelsOf: () => Promise.resolve(labels) });
+          if (!(injection instanceof Promise)) return injection.verdict;
+          return injection.then((decide) => (again) => decide(again).verdict);
         },
       ],
     ]),

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Permit, FairSemaphore } from './fair-semaphore.ts';
 
 /** Asks for room, and says who got it in which order. */
@@ -178,4 +178,66 @@ test('addresses that were put behind have half of the room together, and the res
   expect(entered.slice(4)).toEqual(['h']);
   rooms[0]!.leave();
   expect(entered.slice(5)).toEqual(['y1']);
+});
+
+describe('where few may wait', () => {
+  /** Room for one, which is taken; says who was refused, in which order. */
+  function crowd(most: number) {
+    const budget = new FairSemaphore(1, most);
+    const entered: string[] = [];
+    const refused: string[] = [];
+    const ask = (name: string, address = name.charAt(0)): Permit => {
+      const room = new Permit(budget, address);
+      room.take(
+        () => entered.push(name),
+        1,
+        () => refused.push(name),
+      );
+      return room;
+    };
+    return { budget, entered, refused, first: ask('first', 'nobody'), ask };
+  }
+
+  test('no more do, however many addresses there are', () => {
+    const { budget, entered, refused, first, ask } = crowd(3);
+    const all = ['a1', 'b1', 'c1', 'd1', 'e1'].map((name) => ask(name));
+    expect([budget.waiting, refused]).toEqual([3, ['d1', 'e1']]);
+    expect(all.map(({ waiting }) => waiting)).toEqual([true, true, true, false, false]);
+    first.leave();
+    ask('f1');
+    expect([entered, refused, budget.waiting]).toEqual([['first', 'a1'], ['d1', 'e1'], 3]);
+  });
+
+  test('the newest of the address with most makes room, until all have as many', () => {
+    const { budget, refused, ask } = crowd(6);
+    for (const name of ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7']) ask(name);
+    expect(refused).toEqual(['a7']);
+    for (const name of ['b1', 'b2', 'b3', 'b4', 'c1', 'c2', 'c3']) ask(name);
+    expect(refused).toEqual(['a7', 'a6', 'a5', 'a4', 'b4', 'a3', 'b3', 'c3']);
+    expect(budget.waiting).toBe(6);
+  });
+
+  test('of equals, an address that was put behind makes room', () => {
+    const { budget, entered, refused, first, ask } = crowd(2);
+    const [a1] = [ask('a1'), ask('b1')];
+    for (const address of ['a', 'b']) budget.putBehind(address);
+    ask('a2');
+    expect(refused).toEqual(['a2']);
+    ask('c1');
+    expect([refused, a1.waiting]).toEqual([['a2', 'a1'], false]);
+    first.leave();
+    expect(entered).toEqual(['first', 'c1']);
+  });
+
+  test('whoever is refused leaves no trace', () => {
+    const { budget, entered, refused, first, ask } = crowd(1);
+    const [kept, lost] = [ask('a1'), ask('b1')];
+    lost.leave();
+    expect([budget.waiting, refused]).toEqual([1, ['b1']]);
+    kept.leave();
+    expect(budget).toMatchObject({ taken: 1, waiting: 0 });
+    first.leave();
+    expect(ask('b2', 'b').held).toBe(true);
+    expect(entered).toEqual(['first', 'b2']);
+  });
 });

@@ -1,12 +1,16 @@
 /**
- * Bounds how many holders, or how many bytes, are admitted at once. Others wait; none is refused. The waiters of one
+ * Bounds how many holders, or how many bytes, are admitted at once. Others wait, as many as may. The waiters of one
  * client (an address, or a namespace) are admitted in order, and hold at most half of the capacity; a single request for
  * more than that is admitted if its client holds nothing. Clients take turns. Clients that held capacity for too long
  * while others waited are served last for a while, and together hold at most half of it: the other half is free when
  * someone else comes.
+ *
+ * When one too many waits, one is refused: the newest of the client that has most waiting. So a client that has less than
+ * its share of the places is never refused for what others want, unless there are more clients than places.
  */
 export class FairSemaphore {
   readonly #total: number;
+  readonly #mostWaiting: number;
   #taken = 0;
   readonly #ofClient = new Map<string, number>();
   /** By client, the next one first. */
@@ -17,8 +21,9 @@ export class FairSemaphore {
   #waiting = 0;
   #serving = false;
 
-  constructor(total: number) {
+  constructor(total: number, mostWaiting = Infinity) {
     this.#total = total;
+    this.#mostWaiting = mostWaiting;
   }
 
   get taken(): number {
@@ -30,28 +35,19 @@ export class FairSemaphore {
     return this.#waiting;
   }
 
-  /** Whether `most` are waiting, and as many of this client as are its share of them. */
-  isCrowded(client: string, most: number): boolean {
-    const own = this.#queuesOf(client).get(client)?.size ?? 0;
-    const clients = this.#queues.size + this.#queuesBehind.size + (own === 0 ? 1 : 0);
-    return this.#waiting >= most && own >= most / clients;
-  }
-
-  /** Calls `enter` when there is room: at once if there is room and nobody waits. Returns how to give up waiting. */
-  wait(client: string, size: number, enter: () => void): () => void {
-    const request = { size, enter };
+  /**
+   * Calls `enter` when there is room: at once if there is room and nobody waits; or else `refuse`, if it waits and may no
+   * longer. Returns how to give up waiting.
+   */
+  wait(client: string, size: number, enter: () => void, refuse: () => void = () => undefined): () => void {
+    const request = { size, enter, refuse };
     const queues = this.#queuesOf(client);
     const queue = queues.get(client) ?? new Set();
     queues.set(client, queue.add(request));
     this.#waiting++;
     this.#serve();
-    return () => {
-      if (!queue.delete(request)) return;
-      this.#waiting--;
-      const present = this.#queuesOf(client);
-      if (queue.size === 0 && present.get(client) === queue) present.delete(client);
-      this.#serve();
-    };
+    if (this.#waiting > this.#mostWaiting) this.#refuseOne(client);
+    return () => this.#remove(client, queue, request);
   }
 
   /** Gives room back. */
@@ -81,6 +77,25 @@ export class FairSemaphore {
 
   #queuesOf(client: string): Queues {
     return this.#behind.has(client) ? this.#queuesBehind : this.#queues;
+  }
+
+  #remove(client: string, queue: Set<Request>, request: Request): void {
+    if (!queue.delete(request)) return;
+    this.#waiting--;
+    const present = this.#queuesOf(client);
+    if (queue.size === 0 && present.get(client) === queue) present.delete(client);
+    this.#serve();
+  }
+
+  /** Of clients that have as many waiting, it is one that was put behind, or else the one that has just come. */
+  #refuseOne(newcomer: string): void {
+    const isOf = ([client]: readonly [string, unknown]): boolean => client === newcomer;
+    const [behind, others] = [[...this.#queuesBehind], [...this.#queues]];
+    const inOrder = [...behind.filter(isOf), ...behind, ...others.filter(isOf), ...others];
+    const [client, queue] = inOrder.reduce((most, each) => (each[1].size > most[1].size ? each : most));
+    const newest = [...queue].at(-1)!;
+    this.#remove(client, queue, newest);
+    newest.refuse();
   }
 
   /** A holder that is admitted may leave at once: the same loop admits those that this makes room for. */
@@ -138,6 +153,7 @@ type Queues = Map<string, Set<Request>>;
 interface Request {
   readonly size: number;
   readonly enter: () => void;
+  readonly refuse: () => void;
 }
 
 /** One stream's or call's permit of a {@link FairSemaphore}: pending, held, or neither. */
@@ -172,23 +188,32 @@ export class Permit {
 
   /**
    * Calls `then` as soon as there is room. If it throws, the permit is given back, and the error goes to the caller
-   * that made room: streams contain their own errors in `then`.
+   * that made room: streams contain their own errors in `then`. Calls `refused` instead if it may not wait any longer,
+   * which must not throw.
    */
-  take(then: () => void, size = 1): void {
+  take(then: () => void, size = 1, refused: () => void = () => undefined): void {
     if (this.held || this.waiting) return;
-    let entered = false;
-    const giveUp = this.#semaphore.wait(this.#client, size, () => {
-      entered = true;
-      this.#size = size;
+    let waits = true;
+    const over = (): void => {
+      waits = false;
       this.#giveUp = undefined;
+    };
+    const enter = (): void => {
+      over();
+      this.#size = size;
       try {
         then();
       } catch (error) {
         this.leave();
         throw error;
       }
-    });
-    if (!entered) this.#giveUp = giveUp;
+    };
+    const refuse = (): void => {
+      over();
+      refused();
+    };
+    const giveUp = this.#semaphore.wait(this.#client, size, enter, refuse);
+    if (waits) this.#giveUp = giveUp;
   }
 
   leave(): void {

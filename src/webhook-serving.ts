@@ -19,8 +19,8 @@ import { MESH_CONFIG } from './api/mesh-config-names.ts';
 import type { OtherClusters } from './other-clusters/other-clusters.ts';
 import type { LogBudget } from './ops/log-budget.ts';
 import type { WebhookFigures } from './ops/metric-sources.ts';
-import type { AdmissionRequest } from './webhooks/admission-review.ts';
-import { type InjectionOutcome, injectPod, labelsIn } from './webhooks/injecting.ts';
+import type { AdmissionRequest, Verdict } from './webhooks/admission-review.ts';
+import { type Injection, type InjectionOutcome, injectPod, labelsIn } from './webhooks/injecting.ts';
 import { InjectionFiles, type LoadInjection } from './webhooks/injection-files.ts';
 import { failingSoft, validate } from './webhooks/validating.ts';
 import { type Webhook, type WebhookServer, serveWebhooks } from './webhooks/webhook-server.ts';
@@ -86,14 +86,18 @@ export async function startWebhooks(options: WebhookServingOptions): Promise<Web
 
   let others: OtherNamespaces | undefined;
   const surroundingsFor = injectionSurroundings(options, files, () => others);
-  const inject: Webhook = async (request, path, caller) => {
-    if (isProbe(request)) return { allowed: false, message: 'this control plane is reached' };
-    const began = clock.now();
-    const { verdict, outcome } = await injectPod(request, path, surroundingsFor(caller));
+  const injected = (request: AdmissionRequest, began: number, { verdict, outcome }: Injection): Verdict => {
     injections[outcome]++;
     measured(clock.now() - began);
     if (!verdict.allowed) log.warn('Pod refused', { object: nameOf(request), problem: verdict.message });
     return verdict;
+  };
+  const inject: Webhook = (request, path, caller) => {
+    if (isProbe(request)) return { allowed: false, message: 'this control plane is reached' };
+    const began = clock.now();
+    const injection = injectPod(request, path, surroundingsFor(caller));
+    if (!(injection instanceof Promise)) return injected(request, began, injection);
+    return injection.then((decide) => (again) => injected(again, began, decide(again)));
   };
 
   const server = await serveWebhooks({

@@ -3,8 +3,8 @@ import { FakeClock } from '../testing/fake-clock.ts';
 import type { KubeApi } from './client.ts';
 import { FreshNamespaces } from './fresh-namespaces.ts';
 
-/** An API server that answers at once, or once it is told to. */
-function setup({ waits = false } = {}) {
+/** An API server that answers at once, or once it is told to; one that is deaf does not notice that nobody waits any more. */
+function setup({ waits = false, deaf = false } = {}) {
   const clock = new FakeClock();
   const stopping = new AbortController();
   onTestFinished(() => stopping.abort());
@@ -21,7 +21,7 @@ function setup({ waits = false } = {}) {
       if (!waits) return Promise.resolve(found);
       return new Promise((resolve, reject) => {
         answers.push(() => resolve(found));
-        signal.addEventListener('abort', reject);
+        if (!deaf) signal.addEventListener('abort', reject);
       });
     },
   } as unknown as KubeApi;
@@ -134,4 +134,85 @@ test('an API server that does not answer is given up after a while', async () =>
   await clock.advance(200);
   expect(found).toEqual([undefined]);
   expect(clock.pending).toBe(0);
+});
+
+test('those who asked during a read share the next one, and whoever asks during that is not forgotten', async () => {
+  const { clock, reads, answers, readBy } = setup({ waits: true });
+  readBy('x', ...names('first', 49), 'a');
+  const shared = [readBy('y', 'a'), readBy('z', 'a')];
+  await clock.advance(50);
+  answers[49]!();
+  await clock.settle();
+  // Nothing is left of what may be read at once.
+  const late = readBy('x', 'a');
+  await clock.advance(200);
+  for (let i = 0; i < 3; i++) {
+    for (const answer of answers) answer();
+    await clock.advance(200);
+  }
+  expect([...shared.flat(), ...late]).toMatchObject(Array(3).fill({ metadata: { name: 'a' } }));
+  expect(reads.slice(49)).toEqual(['a', 'a', 'a']);
+});
+
+test('a call to the API server that never ends keeps nobody waiting', async () => {
+  const { clock, reads, read } = setup({ waits: true, deaf: true });
+  const first = read('a');
+  await clock.advance(2_000);
+  const second = read('a');
+  await clock.advance(1_000);
+  expect(first).toEqual([undefined]);
+  await clock.advance(3_000);
+  expect([second, reads]).toEqual([[undefined], ['a', 'a']]);
+  expect(clock.pending).toBe(0);
+});
+
+test('however many callers there are, no more wait than have their turn in time', async () => {
+  const { clock, reads, readBy } = setup();
+  readBy('first', ...names('first', 50));
+  await clock.settle();
+  const found = names('caller', 300).map((caller) => readBy(caller, `of-${caller}`));
+  await clock.settle();
+  const pending = found.flat().filter((each) => each === 'pending').length;
+  expect(pending).toBe(60);
+  await clock.advance(3_000);
+  expect(found.flat()).not.toContain('pending');
+  expect(reads).toHaveLength(50 + 60);
+});
+
+test('a caller without a read has its turn, however many one other waits for', async () => {
+  const { clock, readBy } = setup();
+  const many = readBy('many', ...names('many', 200));
+  const one = readBy('one', 'shop');
+  await clock.advance(150);
+  expect(one).toMatchObject([{ metadata: { name: 'shop' } }]);
+  // The last of the many made room for it.
+  expect(many.filter((each) => each === undefined)).toHaveLength(200 - 50 - 60 + 1);
+});
+
+test('those who asked during reads are no exception', async () => {
+  const { clock, answers, readBy } = setup({ waits: true });
+  readBy('a', ...names('n', 50));
+  await clock.settle();
+  const again = readBy('a', ...names('n', 50));
+  const more = readBy('a', ...names('m', 100));
+  await clock.settle();
+  const toldAtOnce = more.filter((each) => each === undefined).length;
+  for (const answer of answers) answer();
+  await clock.settle();
+  const waiting = [...again, ...more].filter((each) => each === 'pending').length;
+  expect([toldAtOnce, waiting]).toEqual([40, 60]);
+});
+
+test('nobody waits longer for a turn than somebody does for a Pod, whoever comes between', async () => {
+  const { clock, readBy } = setup();
+  readBy('first', ...names('first', 50));
+  const found = readBy('a', ...names('a', 30));
+  const others = names('other', 29);
+  for (let i = 0; i < 120; i++) {
+    for (const other of others) readBy(other, `of-${other}-${i}`);
+    await clock.advance(25);
+  }
+  await clock.advance(0);
+  expect(found).not.toContain('pending');
+  expect(found).toContain(undefined);
 });

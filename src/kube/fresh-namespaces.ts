@@ -1,26 +1,29 @@
 import { isObject, type Json } from '../api/json.ts';
-import type { Clock } from '../clock.ts';
-import { FairSemaphore } from '../fair-semaphore.ts';
+import { aborted, type Clock } from '../clock.ts';
+import { FairSemaphore, Permit } from '../fair-semaphore.ts';
 import type { KubeApi } from './client.ts';
 import { collectionPath } from './paths.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 const type = { group: '', version: 'v1', plural: 'namespaces' };
-/** Somebody waits for a Pod: so long for its turn, and so long for the API server. Milliseconds. */
+/** Somebody waits for a Pod: so long for a turn, whatever comes between, and so long for the API server. Milliseconds. */
 const PATIENCE = 3_000;
 /** Reads of one cluster, whoever causes them: more are not made. */
 const RATE = { rate: 20, burst: 50 };
-/** Namespaces that have their turn in time, beside the one whose turn it is. */
+/** So many have their turn in time, beside the one whose turn it is. */
 const MOST_WAITING = (RATE.rate * PATIENCE) / 1_000 - 1;
 
-/** Those who wait for the next read of a namespace. */
-interface Waiting {
-  readonly name: string;
+/** A caller that waits for the next read of a namespace. */
+interface Waiter {
   readonly found: Promise<Json | undefined>;
   readonly settle: (found: Json | undefined | Promise<Json | undefined>) => void;
-  /** How each caller gives up its turn, if it has one. */
-  readonly turns: Map<string, (() => void) | undefined>;
+  /** Neither held nor waited for while the namespace is being read. */
+  readonly turn: Permit;
+  readonly stopClock: () => void;
 }
+
+/** By caller. */
+type Waiters = Map<string, Waiter>;
 
 /**
  * Reads single namespaces for callers that cannot wait for the watch. Callers take turns, because anybody can invent
@@ -32,8 +35,9 @@ export class FreshNamespaces {
   readonly #clock: Clock;
   readonly #signal: AbortSignal;
   readonly #budget: TokenBucket;
-  readonly #turns = new FairSemaphore(1);
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #turns = new FairSemaphore(1, MOST_WAITING);
+  /** By namespace; none is empty. */
+  readonly #waiting = new Map<string, Waiters>();
   readonly #reading = new Set<string>();
   #cancel: (() => void) | undefined;
 
@@ -50,58 +54,83 @@ export class FreshNamespaces {
    * than its share. Never rejects.
    */
   read(name: string, caller: string): Promise<Json | undefined> {
-    const known = this.#waiting.get(name);
-    if (known?.turns.has(caller) === true) return known.found;
-    if (this.#signal.aborted || this.#turns.isCrowded(caller, MOST_WAITING)) return Promise.resolve(undefined);
-    const waiting = known ?? { name, turns: new Map(), ...promise() };
-    waiting.turns.set(caller, undefined);
-    this.#waiting.set(name, waiting);
+    const waiters = this.#waiting.get(name) ?? new Map<string, Waiter>();
+    const known = waiters.get(caller);
+    if (known !== undefined) return known.found;
+    if (this.#signal.aborted) return Promise.resolve(undefined);
+    const { promise: found, resolve: settle } = Promise.withResolvers<Json | undefined>();
+    const stopClock = this.#clock.after(PATIENCE, () => this.#refuse(name, caller));
+    const waiter = { found, settle, turn: new Permit(this.#turns, caller), stopClock };
+    this.#waiting.set(name, waiters.set(caller, waiter));
     // The next read is for all who ask until this one ends.
-    if (!this.#reading.has(name)) this.#takeTurn(waiting, caller);
-    return waiting.found;
+    if (!this.#reading.has(name)) this.#takeTurn(name, caller, waiter);
+    return found;
   }
 
-  #takeTurn(waiting: Waiting, caller: string): void {
-    const giveUp = this.#turns.wait(caller, 1, () => this.#begin(waiting, caller));
-    if (this.#waiting.get(waiting.name) === waiting) waiting.turns.set(caller, giveUp);
+  #takeTurn(name: string, caller: string, waiter: Waiter): void {
+    waiter.turn.take(
+      () => this.#begin(name, waiter),
+      1,
+      () => this.#refuse(name, caller),
+    );
+  }
+
+  #refuse(name: string, caller: string): void {
+    const waiters = this.#waiting.get(name)!;
+    const waiter = waiters.get(caller)!;
+    waiters.delete(caller);
+    if (waiters.size === 0) this.#waiting.delete(name);
+    leave(waiter);
+    waiter.settle(undefined);
   }
 
   /** It is the caller's turn, which lasts until there is budget. */
-  #begin(waiting: Waiting, caller: string): void {
+  #begin(name: string, waiter: Waiter): void {
+    waiter.stopClock();
     const wait = this.#budget.take(this.#clock.now());
     if (wait > 0) {
-      this.#cancel = this.#clock.after(wait, () => this.#begin(waiting, caller));
+      this.#cancel = this.#clock.after(wait, () => this.#begin(name, waiter));
       return;
     }
-    const { name, settle, turns } = waiting;
+    const waiters = [...this.#waiting.get(name)!.values()];
     this.#waiting.delete(name);
     this.#reading.add(name);
-    settle(this.#get(name).finally(() => this.#ended(name)));
-    for (const giveUp of turns.values()) giveUp?.();
-    this.#turns.leave(caller, 1);
+    const found = this.#get(name).finally(() => this.#ended(name));
+    for (const { settle } of waiters) settle(found);
+    // When this turn ends, nobody is left in the queue who would read the same.
+    for (const other of waiters) if (other !== waiter) leave(other);
+    leave(waiter);
   }
 
   #ended(name: string): void {
     this.#reading.delete(name);
     const next = this.#waiting.get(name);
-    for (const caller of next?.turns.keys() ?? []) this.#takeTurn(next!, caller);
+    for (const [caller, waiter] of next ?? []) {
+      // The turn of one, if it comes at once, was for all of them.
+      if (this.#waiting.get(name) !== next) return;
+      this.#takeTurn(name, caller, waiter);
+    }
   }
 
   #end(): void {
     this.#cancel?.();
-    for (const { settle } of this.#waiting.values()) settle(undefined);
+    const all = [...this.#waiting.values()].flatMap((waiters) => [...waiters.values()]);
     this.#waiting.clear();
+    for (const { settle, stopClock } of all) {
+      stopClock();
+      settle(undefined);
+    }
   }
 
   async #get(name: string): Promise<Json | undefined> {
     const late = new AbortController();
     const cancel = this.#clock.after(PATIENCE, () => late.abort());
+    const signal = AbortSignal.any([this.#signal, late.signal]);
     try {
       // As a list: that is what the control plane has a right to.
-      const found = await this.#api.get(collectionPath(type), {
-        query: { fieldSelector: `metadata.name=${name}`, limit: 1 },
-        signal: AbortSignal.any([this.#signal, late.signal]),
-      });
+      const query = { fieldSelector: `metadata.name=${name}`, limit: 1 };
+      // Not every part of a call notices that its signal has fired: reading credentials does not.
+      const found = await Promise.race([this.#api.get(collectionPath(type), { query, signal }), aborted(signal)]);
       const items: unknown = isObject(found) ? found['items'] : undefined;
       const [item] = Array.isArray(items) ? (items as unknown[]) : [];
       return isObject(item) ? item : undefined;
@@ -113,7 +142,7 @@ export class FreshNamespaces {
   }
 }
 
-function promise(): Pick<Waiting, 'found' | 'settle'> {
-  const { promise: found, resolve: settle } = Promise.withResolvers<Json | undefined>();
-  return { found, settle };
+function leave({ turn, stopClock }: Waiter): void {
+  stopClock();
+  turn.leave();
 }

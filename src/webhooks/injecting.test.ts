@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { InjectionRequest, InjectionResult } from '../injection/injector.ts';
+import { collect } from '../testing/memory.ts';
 import type { AdmissionRequest } from './admission-review.ts';
 import { type InjectingOptions, injectPod, labelsIn } from './injecting.ts';
 
@@ -29,7 +30,12 @@ function setup(options: Partial<InjectingOptions> = {}) {
   };
   return {
     asked,
-    run: (changes: Partial<AdmissionRequest> = {}, path = '') => injectPod({ ...request, ...changes }, path, all),
+    async run(changes: Partial<AdmissionRequest> = {}, path = '') {
+      const about = { ...request, ...changes };
+      const injection = injectPod(about, path, all);
+      return injection instanceof Promise ? (await injection)(about) : injection;
+    },
+    begin: (about: AdmissionRequest) => injectPod(about, '', all),
   };
 }
 
@@ -100,6 +106,18 @@ describe('a Pod that is created', () => {
       },
       outcome: 'refused',
     });
+  });
+
+  test('is not kept while the API server is asked', async () => {
+    const { promise: fresh, resolve: answer } = Promise.withResolvers<Readonly<Record<string, string>>>();
+    const { asked, begin } = setup({ labelsOf: () => ({}), freshLabelsOf: () => fresh });
+    const about = (): AdmissionRequest => ({ ...request, object: { metadata: { generateName: 'web-' } } });
+    const decided = begin(about());
+    const kept = new WeakRef(asked.pop()!.pod);
+    await expect.poll(() => (collect(), kept.deref() === undefined)).toBe(true);
+    answer({ 'istio-injection': 'enabled' });
+    if (!(decided instanceof Promise)) throw new Error('it did not wait');
+    expect((await decided)(about())).toMatchObject({ outcome: 'injected' });
   });
 
   test('is left as it is for any other reason, whatever the API server says', async () => {

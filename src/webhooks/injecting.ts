@@ -22,19 +22,25 @@ export interface InjectingOptions {
 /** How an admission of a Pod ended, for metrics. */
 export type InjectionOutcome = 'injected' | 'untouched' | 'refused';
 
+/** What becomes of a Pod. */
+export interface Injection {
+  readonly verdict: Verdict;
+  readonly outcome: InjectionOutcome;
+}
+
 /**
  * What becomes of a Pod. The webhook's configuration selects Pods by the labels that the API server sees. Those of the
- * watch may be older, so if they do not select the Pod, they are read again. If that fails, the Pod is refused: its
- * owner tries again, whereas nobody would notice a missing proxy.
+ * watch may be older, so if they do not select the Pod, they are read again, and then it is decided about the same Pod
+ * anew: meanwhile it is not kept. If that fails, the Pod is refused: its owner tries again, whereas nobody would notice a
+ * missing proxy.
  */
-export async function injectPod(
+export function injectPod(
   request: AdmissionRequest,
   path: string,
   options: InjectingOptions,
-): Promise<{ readonly verdict: Verdict; readonly outcome: InjectionOutcome }> {
-  const { object: pod, group, kind, operation, subresource } = request;
-  if (pod === undefined || group !== '' || kind !== 'Pod' || operation !== 'CREATE' || subresource !== '')
-    return { verdict: { allowed: true }, outcome: 'untouched' };
+): Injection | Promise<(again: AdmissionRequest) => Injection> {
+  const pod = createdPod(request);
+  if (pod === undefined) return { verdict: { allowed: true }, outcome: 'untouched' };
   const read = readInjectionPath(path);
   if ('problem' in read)
     return refused(`the URL of the webhook cannot be used: ${read.problem}. Correct it in its configuration.`);
@@ -43,36 +49,37 @@ export async function injectPod(
     return refused('the control plane has no templates for injection; its log says why, and which file to correct.');
   const name = request.namespace === '' ? 'default' : request.namespace;
   const { cluster } = read.parameters;
-  const injectWith = (labels: Labels): InjectionResult =>
+  const injectWith = (labels: Labels, into: Json): InjectionResult =>
     injector.inject({
-      pod,
+      pod: into,
       namespace: { name, labels },
       meshConfig: options.meshConfig(cluster),
       proxyConfigsOf: (ofPod) => options.proxyConfigsOf({ namespace: name, labels: ofPod }),
       parameters: read.parameters,
     });
-  const known = options.labelsOf(name, cluster);
-  let result = injectWith(known ?? {});
-  if ('untouched' in result && result.unselected === true) {
-    const fresh = await options.freshLabelsOf(name, cluster);
+  const known = options.labelsOf(name, cluster) ?? {};
+  const result = injectWith(known, pod);
+  if (!('untouched' in result) || result.unselected !== true) return outcomeOf(pod, result);
+  return options.freshLabelsOf(name, cluster).then((fresh) => (again) => {
     if (fresh === undefined)
       return refused(`the labels of namespace ${name} cannot be read from the API server now; try again.`);
-    if (!sameLabels(known ?? {}, fresh)) result = injectWith(fresh);
-  }
-  return outcomeOf(pod, result);
+    const same = createdPod(again)!;
+    return outcomeOf(same, sameLabels(known, fresh) ? result : injectWith(fresh, same));
+  });
 }
 
-function outcomeOf(
-  pod: InjectionRequest['pod'],
-  result: InjectionResult,
-): { readonly verdict: Verdict; readonly outcome: InjectionOutcome } {
+function createdPod({ object, group, kind, operation, subresource }: AdmissionRequest): Json | undefined {
+  return group === '' && kind === 'Pod' && operation === 'CREATE' && subresource === '' ? object : undefined;
+}
+
+function outcomeOf(pod: InjectionRequest['pod'], result: InjectionResult): Injection {
   if ('refused' in result) return refused(result.refused);
   const { warnings } = result;
   if ('untouched' in result) return { verdict: { allowed: true, warnings }, outcome: 'untouched' };
   return { verdict: { allowed: true, warnings, patch: diff(pod, result.pod) }, outcome: 'injected' };
 }
 
-function refused(message: string): { readonly verdict: Verdict; readonly outcome: 'refused' } {
+function refused(message: string): Injection {
   return { verdict: { allowed: false, message }, outcome: 'refused' };
 }
 

@@ -2,9 +2,11 @@ import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { Agent, request as https } from 'node:https';
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Authority } from '../identity/authority.ts';
 import { selfSigned } from '../identity/self-signed.ts';
+import { collect } from '../testing/memory.ts';
 import { readMaterial } from '../identity/signing-material.ts';
 import { LARGEST_REVIEW, type Webhook, type WebhookServer, serveWebhooks } from './webhook-server.ts';
 
@@ -239,41 +241,121 @@ describe('the server of webhooks', () => {
   /** A connection on which calls begin; without a body, what they announce does not come. */
   async function begin(
     ca: string,
-    { from = '127.0.0.1', length = LARGEST_REVIEW, calls = 1, body = '' } = {},
+    { from = '127.0.0.1', path = '/inject', length = LARGEST_REVIEW, calls = 1, body = '' } = {},
   ): Promise<TLSSocket> {
     const socket = connectTls({
       ...{ host: '127.0.0.1', port: server.port, localAddress: from, servername: 'fairlead.mesh.svc', ca },
     });
     socket.on('error', () => undefined);
     await once(socket, 'secureConnect');
-    const head = ['POST /inject HTTP/1.1', 'host: x', 'content-type: application/json', `content-length: ${length}`];
+    const head = [`POST ${path} HTTP/1.1`, 'host: x', 'content-type: application/json', `content-length: ${length}`];
     socket.write(`${head.join('\r\n')}\r\n\r\n${body}`.repeat(calls));
     return socket;
   }
 
+  const large = review + ' '.repeat(32 * 1024);
+
   test('handles large bodies one after the other, and others at once', async () => {
     const { root, ...certificate } = await certified();
     server.present(certificate);
-    const large = review + ' '.repeat(32 * 1024);
-    let underWay = 0;
-    let most = 0;
-    const waiting: (() => void)[] = [];
-    webhook = async (_, path) => {
-      if (path === '') {
-        most = Math.max(most, ++underWay);
-        await new Promise<void>((resolve) => waiting.push(resolve));
-        underWay--;
-      }
+    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    let decided = 0;
+    webhook = (_, path) => {
+      if (path !== '') return { allowed: true };
+      decided++;
+      vi.advanceTimersByTime(80);
       return { allowed: true };
     };
     const calls = Array.from({ length: 3 }, () => call(root, { body: large }));
-    for (let answered = 0; answered < 3; answered++) {
-      await expect.poll(() => waiting.length).toBe(1);
-      expect(await call(root, { path: '/inject/a/b' })).toMatchObject({ status: 200 });
-      waiting.pop()!();
+    while (begun < 3 || decided < 1) await setImmediate();
+    for (let answered = 1; answered <= 3; answered++) {
+      for (const ms of [0, 70]) {
+        await vi.advanceTimersByTimeAsync(ms);
+        expect(await call(root, { path: '/inject/a/b' })).toMatchObject({ status: 200 });
+        expect(decided).toBe(answered);
+      }
+      await vi.advanceTimersByTimeAsync(10);
+      while (decided === answered && answered < 3) await setImmediate();
     }
     expect(await Promise.all(calls)).toEqual(calls.map(() => expect.objectContaining({ status: 200 }) as unknown));
-    expect(most).toBe(1);
+  });
+
+  test('a large body has no turn while its webhook waits, and its caller may go', async () => {
+    const { root, ...certificate } = await certified();
+    server.present(certificate);
+    webhook = (_, path) => (path === '/waits' ? new Promise(() => undefined) : { allowed: true });
+    const waiting = await begin(root, { path: '/inject/waits', length: large.length, body: large });
+    await expect.poll(() => begun).toBe(1);
+    expect(await call(root, { path: '/inject/', body: large })).toMatchObject({ status: 200 });
+    waiting.destroy();
+    await expect.poll(() => server.unanswered.get('ended')).toBe(1);
+  });
+
+  test.each([
+    ['small', review, large],
+    ['large', large, review],
+  ])('what a webhook has waited for is followed by a turn of its own: %s', async (_, body, other) => {
+    const { root, ...certificate } = await certified();
+    server.present(certificate);
+    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { promise: waited, resolve: come } = Promise.withResolvers<void>();
+    let [asked, decided] = [0, 0];
+    webhook = (_, path) => {
+      if (path !== '') return { allowed: true };
+      asked++;
+      return waited.then(() => ({ uid }) => {
+        decided++;
+        vi.advanceTimersByTime(80);
+        return { allowed: true, warnings: [`decided ${uid}`] };
+      });
+    };
+    const calls = Array.from({ length: 3 }, () => call(root, { body }));
+    await expect.poll(() => asked).toBe(3);
+    come();
+    for (let turn = 1; turn <= 3; turn++) {
+      while (decided < turn) await setImmediate();
+      for (const ms of [0, 70]) {
+        await vi.advanceTimersByTimeAsync(ms);
+        // Turns of another kind, which have no part in this, show that nothing else is on its way.
+        expect(await call(root, { body: other, path: '/inject/a/b' })).toMatchObject({ status: 200 });
+        expect(decided).toBe(turn);
+      }
+      await vi.advanceTimersByTimeAsync(10);
+    }
+    for (const { body } of await Promise.all(calls))
+      expect(JSON.parse(body)).toMatchObject({ response: { uid: 'u', warnings: ['decided u'] } });
+  });
+
+  test('an object is not kept while its webhook waits', async () => {
+    const { root, ...certificate } = await certified();
+    server.present(certificate);
+    const kept: WeakRef<object>[] = [];
+    webhook = ({ object }) => {
+      kept.push(new WeakRef(object!));
+      return new Promise(() => undefined);
+    };
+    const calls = [large, review].map((body) => begin(root, { length: body.length, body }));
+    await expect.poll(() => kept.length).toBe(2);
+    await expect.poll(() => (collect(), kept.filter((each) => each.deref() !== undefined).length)).toBe(0);
+    for (const socket of await Promise.all(calls)) socket.destroy();
+  });
+
+  test('no more calls wait than that, from however many addresses; each address has its share', async () => {
+    const { root, ...certificate } = await certified();
+    server.present(certificate);
+    // Two callers have all room together.
+    const sockets = await Promise.all(
+      ['127.0.0.2', '127.0.0.3'].flatMap((from) =>
+        [...Array<number>(5).fill(LARGEST_REVIEW), 1024 * 1024].map((length) => begin(root, { from, length })),
+      ),
+    );
+    await expect.poll(() => begun).toBe(12);
+    for (let i = 10; i < 30; i++) sockets.push(await begin(root, { from: `127.0.0.${i}`, length: 0, calls: 25 }));
+    await expect.poll(() => begun).toBe(512);
+    expect(server.unanswered.get('busy')).toBe(100);
+    for (const socket of sockets) socket.destroy();
   });
 
   test('pauses after an object that took long, and goes on with another namespace', async () => {

@@ -5,14 +5,20 @@ import type { AddressInfo, Socket } from 'node:net';
 import { FairSemaphore, Permit } from '../fair-semaphore.ts';
 import { ListenError } from '../listen-error.ts';
 import { Connections } from '../ops/connections.ts';
-import { type AdmissionRequest, type ReadReview, type Verdict, readReview, writeReview } from './admission-review.ts';
+import { type AdmissionRequest, type Verdict, readReview, writeReview } from './admission-review.ts';
 import { Unanswerable, readBody } from './body.ts';
 
 /**
  * Decides about one object; `path` is what follows the name of the webhook in the URL, `caller` an address. May throw: the
  * caller gets a 500.
  */
-export type Webhook = (request: AdmissionRequest, path: string, caller: string) => Verdict | Promise<Verdict>;
+export type Webhook = (request: AdmissionRequest, path: string, caller: string) => Decision;
+
+/**
+ * A verdict, or how to find one once something has come that must be waited for. Others have their turn meanwhile, and
+ * the request is read again afterwards: the promise must not keep it, nor what was parsed with it.
+ */
+export type Decision = Verdict | Promise<(request: AdmissionRequest) => Verdict>;
 
 export interface WebhookServerOptions {
   readonly address: { readonly host: string; readonly port: number };
@@ -37,18 +43,18 @@ export interface WebhookServer {
 
 /** An object has at most 1.5 MiB in etcd, and an update brings two. Bytes. */
 export const LARGEST_REVIEW = 3 * 1024 * 1024;
-/** Of bodies at once; a parsed one takes several times as much. Half of it is for one caller at most. */
+/** Of bodies at once, half of it for one caller at most. A parsed one takes many times as much, but only in its turn. */
 const BODIES = 32 * 1024 * 1024;
 /** What a call takes of that at least: one connection may carry many, whose bodies are nothing. Bytes. */
 const LEAST = 16 * 1024;
-/** Of larger bodies, one is parsed, and its call answered, at a time. Few Pods have so much. Bytes. */
+/** Larger bodies take turns of their own. Few Pods have so much. Bytes. */
 const LARGE = 32 * 1024;
 /**
  * What holds the process longer is followed by a pause as long as that: proxies have the rest. To check the worst objects
  * takes some 3 ms per KiB. Milliseconds.
  */
 const LONG_MS = 5;
-/** Calls that wait for room; of one caller, its share of them. */
+/** Calls that wait for room, of all callers. One too many is refused: of the caller that has most, its newest. */
 const MOST_WAITING = 400;
 /** An API server sends a body at once. One that takes longer makes room, and its caller with it, if others want it. */
 const BODY_MS = 2_000;
@@ -117,9 +123,9 @@ export async function serveWebhooks(options: WebhookServerOptions): Promise<Webh
 class Calls {
   readonly unanswered = new Map<string, number>();
   readonly #options: WebhookServerOptions;
-  readonly #room = new FairSemaphore(BODIES);
+  readonly #room = new FairSemaphore(BODIES, MOST_WAITING);
   /**
-   * Of calls with small bodies, one is decided at a time. Callers take turns, because anybody can claim to ask for many
+   * For calls with small bodies. Callers take turns, because anybody can claim to ask for many
    * namespaces; and so do the namespaces of one caller, so that no tenant keeps others out.
    */
   readonly #small = new FairSemaphore(1);
@@ -142,29 +148,34 @@ class Calls {
     const client = request.socket.remoteAddress ?? '';
     const permit = new Permit(this.#room, client);
     response.once('close', () => permit.leave());
+    const gone = whenGone(response);
     try {
       const { webhook, path, length } = this.#check(request);
-      if (this.#room.isCrowded(client, MOST_WAITING))
-        throw new Unanswerable('busy', 503, 'too many calls at once; try again');
-      await held(permit, length, response);
+      await held(permit, length, gone);
       const body = await readSoon(request, permit);
-      const { uid, verdict } = await this.#decide(body, { webhook, path, client, response });
+      const { uid, said } = await this.#decide(body, { webhook, path, client, gone });
       response.writeHead(200, { 'content-type': 'application/json' });
-      response.end(writeReview(uid, verdict));
+      response.end(writeReview(uid, said));
     } catch (error) {
       this.#refuse(response, error);
     }
   }
 
-  async #decide(body: string, call: Call): Promise<Answer> {
-    if (body.length > LARGE) {
-      const turn = new Permit(this.#large, call.client);
-      return inTurn([turn], call.response, () => decide(readReview(body), call), { untilDone: true });
-    }
-    const review = readReview(body);
-    const namespace = 'request' in review ? review.request.namespace : '';
-    const turns = [new Permit(this.#namespacesOf(call.client), namespace), new Permit(this.#small, call.client)];
-    return inTurn(turns, call.response, () => decide(review, call), { untilDone: false });
+  /** Whatever it waits for, nothing is kept meanwhile but the body, which is counted. */
+  async #decide(body: string, { webhook, path, client, gone }: Call): Promise<Answer<Verdict>> {
+    const namespace = body.length > LARGE ? undefined : namespaceIn(body);
+    const inTurn = <T>(decide: (request: AdmissionRequest) => T): Promise<Answer<T | Verdict>> =>
+      whenHeld(this.#turnsOf(client, namespace), gone, () => decideBy(decide, body));
+    const { uid, said } = await inTurn((request) => webhook(request, path, client));
+    if (!(said instanceof Promise)) return { uid, said };
+    const decide = await Promise.race([gone, said]);
+    return inTurn(decide);
+  }
+
+  /** @param namespace undefined: the body is large. */
+  #turnsOf(client: string, namespace: string | undefined): readonly Permit[] {
+    if (namespace === undefined) return [new Permit(this.#large, client)];
+    return [new Permit(this.#namespacesOf(client), namespace), new Permit(this.#small, client)];
   }
 
   #namespacesOf(client: string): FairSemaphore {
@@ -206,52 +217,63 @@ interface Call {
   /** Of its URL, after the name of the webhook. */
   readonly path: string;
   readonly client: string;
-  readonly response: ServerResponse;
+  /** Rejects with an {@link Unanswerable} when nobody waits for the answer any more. */
+  readonly gone: Promise<never>;
 }
 
-interface Answer {
+interface Answer<T> {
   readonly uid: string;
-  readonly verdict: Verdict;
+  readonly said: T;
 }
 
-async function decide(review: ReadReview, { webhook, path, client }: Call): Promise<Answer> {
+function whenGone(response: ServerResponse): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  response.once('close', () => reject(new Unanswerable('ended', 499, 'the caller is gone')));
+  promise.catch(() => undefined);
+  return promise;
+}
+
+/** Empty also if there is none. */
+function namespaceIn(body: string): string {
+  const review = readReview(body);
+  return 'request' in review ? review.request.namespace : '';
+}
+
+function decideBy<T>(decide: (request: AdmissionRequest) => T, body: string): Answer<T | Verdict> {
+  const review = readReview(body);
   if ('problem' in review) throw new Unanswerable('malformed', 400, review.problem);
-  if ('refused' in review) return { uid: review.uid, verdict: { allowed: false, message: review.refused } };
-  return { uid: review.request.uid, verdict: await webhook(review.request, path, client) };
+  if ('refused' in review) return { uid: review.uid, said: { allowed: false, message: review.refused } };
+  return { uid: review.request.uid, said: decide(review.request) };
 }
 
-/** Works once it has these turns, one after the other, and keeps them until it waits for others, or until it is done. */
-async function inTurn<T>(
-  turns: readonly Permit[],
-  response: ServerResponse,
-  work: () => Promise<T>,
-  { untilDone }: { readonly untilDone: boolean },
-): Promise<T> {
-  const leaveAll = (): void => turns.forEach((turn) => turn.leave());
+/** Works once it has these turns, one after the other. If that takes long, the next turns begin after a pause. */
+async function whenHeld<T>(turns: readonly Permit[], gone: Promise<never>, work: () => T): Promise<T> {
+  let busy = 0;
   try {
-    for (const turn of turns) await held(turn, 1, response);
+    for (const turn of turns) await held(turn, 1, gone);
+    const began = performance.now();
+    try {
+      return work();
+    } finally {
+      busy = performance.now() - began;
+    }
+  } finally {
+    const leave = (): void => turns.forEach((turn) => turn.leave());
+    if (busy < LONG_MS) leave();
+    else setTimeout(leave, busy).unref();
+  }
+}
+
+/** Settles when there is room. Throws an {@link Unanswerable} if there is none for so many, or the caller goes first. */
+async function held(permit: Permit, size: number, gone: Promise<never>): Promise<void> {
+  const { promise: entered, resolve, reject } = Promise.withResolvers<void>();
+  permit.take(resolve, size, () => reject(new Unanswerable('busy', 503, 'too many calls at once; try again')));
+  try {
+    await Promise.race([gone, entered]);
   } catch (error) {
-    leaveAll();
+    permit.leave();
     throw error;
   }
-  const began = performance.now();
-  const working = work();
-  const busy = performance.now() - began;
-  const leave = (): void => (busy < LONG_MS ? leaveAll() : void setTimeout(leaveAll, busy).unref());
-  if (untilDone) void working.then(leave, leave);
-  else leave();
-  return working;
-}
-
-/** Settles when there is room. Throws an {@link Unanswerable} if the caller does not wait so long. */
-async function held(permit: Permit, size: number, response: ServerResponse): Promise<void> {
-  await new Promise<void>((resolve) => {
-    response.once('close', resolve);
-    permit.take(resolve, size);
-  });
-  if (permit.held && !response.destroyed) return;
-  permit.leave();
-  throw new Unanswerable('ended', 499, 'the caller is gone');
 }
 
 /** A body that holds room which others wait for has little time. Throws an {@link Unanswerable}. */

@@ -11,7 +11,8 @@ export const MAX_REQUEST_BYTES = 16 * 1024 * 1024;
 const MAX_FIRST_REQUEST_BYTES = 4 * 1024 * 1024;
 /**
  * Large requests that are being received, or that wait for their world: this much for those of the size that sidecars
- * of ten thousand services send, and the same again for longer ones.
+ * of ten thousand services send, and the same again for longer ones. They are counted by their announced length; their
+ * buffers are less than twice as long. Bytes.
  */
 const RECEIVING_BYTES = 32 * 1024 * 1024;
 

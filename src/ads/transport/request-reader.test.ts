@@ -3,6 +3,7 @@ import type { Writable } from 'node:stream';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { framed, identity, PATH, serveBytes, ways } from '../../../test/harness/byte-streams.ts';
 import { BufferPool } from '../wire/buffer-pool.ts';
+import { PREFIX } from '../wire/deframer.ts';
 import { FairSemaphore } from '../../fair-semaphore.ts';
 import { HUGE, LARGE, type Receiving, RequestReader } from './request-reader.ts';
 import { type Call, http2StreamOf } from './frame-writer.ts';
@@ -28,6 +29,7 @@ class Heard {
   ended = false;
   unreadable = '';
   late = '';
+  failed = '';
   /** Of messages, as they come over the connection. */
   pieces = 0;
   bytes = 0;
@@ -43,6 +45,10 @@ class Heard {
       unreadable: (error) => (this.unreadable = error.reason),
       late: (what) => {
         this.late = what;
+        this.reader!.close();
+      },
+      failed: (error) => {
+        this.failed = String(error);
         this.reader!.close();
       },
     };
@@ -264,6 +270,53 @@ test('messages that are longer than any of a sidecar take no room from those of 
   await expect.poll(() => shared.budget.huge.waiting).toBe(2);
   open().write(framed(Buffer.alloc(200_000)));
   await expect.poll(() => all[3]?.lengths).toEqual([200_000]);
+});
+
+describe('whoever gets no buffer ends alone', () => {
+  const failure = 'RangeError: Array buffer allocation failed';
+
+  /** Has no memory for messages of this length. */
+  class FullPool extends BufferPool {
+    readonly #length: number;
+
+    constructor(length: number) {
+      super(1_000_000);
+      this.#length = length;
+    }
+
+    override take(length: number): Buffer {
+      if (length === this.#length) throw new RangeError('Array buffer allocation failed');
+      return super.take(length);
+    }
+  }
+
+  test('when another stream has made room', async () => {
+    const shared = { ...receiving(250_000), buffers: new FullPool(150_000) };
+    const { all, open } = await slowly(shared);
+    const first = open();
+    const bytes = framed(Buffer.alloc(200_000));
+    first.write(bytes.subarray(0, BEGUN));
+    await expect.poll(() => shared.budget.large.taken).toBe(200_000);
+    open().write(framed(Buffer.alloc(150_000)).subarray(0, BEGUN));
+    await expect.poll(() => shared.budget.large.waiting).toBe(1);
+    first.write(Buffer.concat([bytes.subarray(BEGUN), framed(Buffer.alloc(7))]));
+    await expect.poll(() => all[0]!.lengths).toEqual([200_000, 7]);
+    expect(all.map(({ failed }) => failed)).toEqual(['', failure]);
+    expect(shared.budget.large).toMatchObject({ taken: 0, waiting: 0 });
+  });
+
+  test.each([
+    ['there is room at once', 150_000, 150_000, BEGUN],
+    ['none is needed', 100, 50_000, 100],
+  ])('when %s', async (_, length, announced, come) => {
+    const shared = { ...receiving(), buffers: new FullPool(length) };
+    const { all, open } = await slowly(shared);
+    open().write(framed(Buffer.alloc(announced)).subarray(0, PREFIX + come));
+    await expect.poll(() => all[0]?.failed).toBe(failure);
+    open().write(framed(Buffer.alloc(200_000)));
+    await expect.poll(() => all[1]?.lengths).toEqual([200_000]);
+    expect(shared.budget.large).toMatchObject({ taken: 0, waiting: 0 });
+  });
 });
 
 test('a message that goes on after a standstill of the server is not late', async () => {

@@ -30,6 +30,8 @@ export interface RequestReaderEvents {
   /** The client has nothing more to say. */
   end(): void;
   unreadable(error: UnreadableStream): void;
+  /** Something else went wrong, such as that there is no memory left for its message. */
+  failed(error: unknown): void;
   /**
    * A message began and does not end, of which this much has come; or room for it was missing for too long, which is not
    * the client's fault.
@@ -39,7 +41,7 @@ export interface RequestReaderEvents {
 
 /**
  * A longer message is received only when there is room for it. This much may wait in the HTTP/2 window of every stream
- * anyway.
+ * anyway. What has come by then is over this by a frame or two, and its buffer has 128 KiB.
  */
 export const LARGE = 65_536;
 /** Longer than what a sidecar sends when it reconnects to a mesh of ten thousand services with two ports each. */
@@ -233,20 +235,26 @@ export class RequestReader {
 
   #take(): void {
     if (this.#http2 === undefined) return;
-    try {
+    this.#contain(() => {
       while (!this.#paused && !this.#ended) {
         const message = this.#deframer.next();
         if (message === undefined) break;
         this.#message(message);
       }
-    } catch (error) {
-      if (!(error instanceof UnreadableStream)) throw error;
-      this.close();
-      this.#events.unreadable(error);
-      return;
-    }
+    });
     this.#finish();
     if (!this.#paused && !this.#ended && this.#needsRoom && this.#room === undefined) this.#waitForRoom();
+  }
+
+  /** What goes wrong here ends this stream, and not the one that has just made room for it. */
+  #contain(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.close();
+      if (error instanceof UnreadableStream) this.#events.unreadable(error);
+      else this.#events.failed(error);
+    }
   }
 
   /** Only after as much of it has arrived as any stream may have anyway: announcing a message takes no room. */
@@ -259,10 +267,14 @@ export class RequestReader {
     this.#pauseBelow();
     const { expected } = this.#deframer;
     this.#room = new Permit(expected > HUGE ? this.#budget.huge : this.#budget.large, this.#address);
-    this.#room.take(() => {
-      this.#deframer.reserve();
-      if (!this.#paused) this.#resumeBelow();
-    }, expected);
+    this.#room.take(
+      () =>
+        this.#contain(() => {
+          this.#deframer.reserve();
+          if (!this.#paused) this.#resumeBelow();
+        }),
+      expected,
+    );
   }
 
   #leaveRoom(): void {

@@ -133,13 +133,14 @@ export class AdsStream {
     this.#endsAt = this.openedAt + host.maxAge();
     this.#writer = new FrameWriter(call);
     if (!this.#writer.direct) host.indirect();
+    const failed = (error: unknown): void =>
+      this.contain(() => {
+        throw error;
+      });
     this.#answering = new Answering(host, this.#writer, this.address, {
       answered: () => this.#reader.resume(),
       denied: ({ code, message }) => this.end(Status[code], message),
-      failed: (error) =>
-        this.contain(() => {
-          throw error;
-        }),
+      failed,
     });
     this.#reader = new RequestReader(call, this.address, host.receiving, {
       message: (bytes) => this.#received(bytes),
@@ -152,6 +153,7 @@ export class AdsStream {
         if (error.reason === 'too long') this.#limit('message_size', Status.RESOURCE_EXHAUSTED, error.message);
         else this.end(Status.UNIMPLEMENTED, error.message);
       },
+      failed,
       late: (what, come) => {
         if (what === 'message')
           this.#limit('message_time', Status.DEADLINE_EXCEEDED, `the message was not completed in time: ${come}`);

@@ -109,3 +109,42 @@ describe('of a message that has begun', () => {
     expect(deframer.expected).toBe(0);
   });
 });
+
+/** Counts what is in use. */
+class CountingPool extends BufferPool {
+  inUse = 0;
+
+  override take(length: number): Buffer {
+    const buffer = super.take(length);
+    this.inUse += buffer.length;
+    return buffer;
+  }
+
+  override give(buffer: Buffer): void {
+    this.inUse -= buffer.length;
+    super.give(buffer);
+  }
+}
+
+test('what has come of a message takes less than twice its bytes before there is room for all of it', () => {
+  const pieces = fc.array(fc.oneof(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 16_384 })), {
+    maxLength: 30,
+  });
+  fc.assert(
+    fc.property(fc.integer({ min: 100_000, max: 600_000 }), pieces, (announced, lengths) => {
+      const pool = new CountingPool(1_000_000);
+      const deframer = new Deframer(announced, pool);
+      deframer.add(framed(Buffer.alloc(announced)).subarray(0, 5));
+      for (const length of lengths) {
+        if (deframer.received + length >= announced) break;
+        deframer.add(Buffer.alloc(length));
+        expect(deframer.next()).toBeUndefined();
+        expect(pool.inUse).toBeLessThanOrEqual(Math.max(1_024, 2 * deframer.received - 1));
+      }
+      deframer.reserve();
+      expect(pool.inUse).toBeLessThan(2 * announced);
+      deframer.clear();
+      expect(pool.inUse).toBe(0);
+    }),
+  );
+});

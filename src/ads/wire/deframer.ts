@@ -15,13 +15,12 @@ export class UnreadableStream extends Error {
 
 /** Precedes each message of a gRPC stream: a flag, and the length. */
 export const PREFIX = 5;
-/** What has arrived of a message takes at most this many times its bytes: one HTTP/2 frame, as much as a window. */
-const GROWTH = 4;
 
 /**
  * Cuts the bytes of a stream into messages: a flag, four bytes of length, the message. A message that comes in one
  * piece is not copied; otherwise its pieces go into a buffer of the pool, which grows with them unless there is
- * room for all ({@link reserve}).
+ * room for all ({@link reserve}). Buffers of the pool are less than twice as long as is asked for: that is what has
+ * arrived takes, or all of it once there is room; beside it, only its last chunk is kept.
  */
 export class Deframer {
   /** No message may be longer; read when a message begins. */
@@ -103,17 +102,14 @@ export class Deframer {
   #goOn(): Buffer | undefined {
     const chunk = this.#chunk;
     const taken = Math.min(this.#length - this.#received, chunk.length);
-    this.#grow(this.#received + taken);
+    const needed = this.#received + taken;
+    if (this.#buffer.length < needed) this.#reserve(needed);
     chunk.copy(this.#buffer, this.#received, 0, taken);
-    this.#received += taken;
+    this.#received = needed;
     this.#chunk = taken === chunk.length ? EMPTY : chunk.subarray(taken);
     if (this.#received < this.#length) return undefined;
     this.#began = false;
     return this.#buffer.subarray(0, this.#length);
-  }
-
-  #grow(needed: number): void {
-    if (this.#buffer.length < needed) this.#reserve(Math.min(this.#length, GROWTH * needed));
   }
 
   #reserve(length: number): void {
