@@ -26,6 +26,14 @@ class Lab {
     return concern;
   }
 
+  /** It has changed again, and they acknowledge it. */
+  takes(name: string, ...recipients: readonly Recipient[]): void {
+    const concern = new Concern('cds', new Map([[name, [this.rollout]]]));
+    for (const recipient of recipients) concern.begin(recipient);
+    for (const recipient of recipients) concern.end(recipient);
+    this.pass();
+  }
+
   pass(): void {
     // What is given up now may be wanted again soon.
     for (let check = 0; check < 2; check++) for (const work of this.#timers.splice(0)) work();
@@ -69,14 +77,33 @@ test('nobody can make it forgotten that others have taken it', () => {
   const taker = { ...other, tenant: 'other' };
   lab.concern('cds', taker).end(taker);
   lab.pass();
-  for (let i = 0; i < 1_000; i++) {
-    const concern = new Concern('cds', new Map([['b', [lab.rollout]]]));
-    concern.begin(mate);
-    concern.end(mate);
-    lab.pass();
-  }
+  for (let i = 0; i < 1_000; i++) lab.takes('b', mate);
   expect(own.opinionsOn('a').takers).toEqual([taker]);
   expect([...lab.rollout.present()].length).toBeLessThanOrEqual(129);
+});
+
+test('clients that have not proven their tenant cannot make it forgotten either, nor does what they take count', () => {
+  const lab = new Lab();
+  const own = lab.concern('cds', one);
+  const tenants = ['x', 'y', 'z'].map((tenant) => ({ ...other, stream: tenant, tenant }));
+  const [x, y] = tenants as [Recipient, Recipient];
+  const both = lab.concern('cds', x, y);
+  for (const taker of [x, y]) both.end(taker);
+  for (let i = 0; i < 98; i++) lab.takes('b', tenants[i % 3]!);
+  for (let i = 0; i < 1_000; i++) lab.takes('b', third);
+  expect(own.opinionsOn('a').takers).toEqual([x, y]);
+  const kept = [...lab.rollout.present()].filter(({ reached }) => [...reached].some(({ tenant }) => tenant !== ''));
+  expect(kept).toHaveLength(99);
+  expect([...lab.rollout.present()].length).toBeLessThanOrEqual(256);
+});
+
+test('what several tenants have in common counts against none of them', () => {
+  const lab = new Lab();
+  const own = lab.concern('cds', one);
+  const [x, y] = ['x', 'y'].map((tenant) => ({ ...other, stream: tenant, tenant })) as [Recipient, Recipient];
+  lab.concern('cds', x).end(x);
+  for (let i = 0; i < 1_000; i++) lab.takes('b', x, y);
+  expect(own.opinionsOn('a').takers).toEqual([x]);
 });
 
 test('however many clients come and go, few of them are remembered', () => {

@@ -22,14 +22,14 @@ export class Reached implements Iterable<Recipient> {
     return this.#clients.values();
   }
 
-  /** The tenant of all of them; empty: there is none, or there are several. */
-  get tenant(): string {
-    let only: string | undefined;
+  /** The tenant of those that have proven it; empty: none has; undefined: there are several. */
+  get tenant(): string | undefined {
+    let only = '';
     for (const { tenant } of this.#clients) {
-      if (only !== undefined && only !== tenant) return '';
-      only = tenant;
+      if (only !== '' && tenant !== '' && only !== tenant) return undefined;
+      only ||= tenant;
     }
-    return only ?? '';
+    return only;
   }
 
   add(client: Recipient): void {

@@ -3,6 +3,7 @@ import { type Opinions, opinionsOf } from './opinions.ts';
 import type { Recipient, Refused } from './recipient.ts';
 import { common } from '../store/names.ts';
 import { Reached } from './reached.ts';
+import { Remembered } from './remembered.ts';
 import type { Names } from '../store/served.ts';
 
 /** What rollouts have in common. */
@@ -43,8 +44,7 @@ export class Rollout {
   readonly concerns = new Set<Concern>();
   /** How many of them count as open. */
   open = 0;
-  /** Ended, the oldest first, each with the tenant of its clients. */
-  readonly #reached = new Map<Concern, string>();
+  readonly #ended = new Remembered<Concern>();
   #reconsideredAt = 0;
 
   constructor(key: string, registry: Registry, restricts: boolean) {
@@ -55,8 +55,7 @@ export class Rollout {
 
   /** What it means for whom, as far as it is about what is in force and remembered: also where nobody waits. */
   *present(): Generator<Concern> {
-    for (const concern of new Set([...this.concerns, ...this.#reached.keys()]))
-      if (this.isAbout(concern)) yield concern;
+    for (const concern of new Set([...this.concerns, ...this.#ended])) if (this.isAbout(concern)) yield concern;
   }
 
   /** Nobody is waiting for it. */
@@ -94,7 +93,7 @@ export class Rollout {
 
   /** How many clients it has concerned since the last {@link restart}: of those that are gone only if nobody is left. */
   reached(known = new Map<string, number>()): number {
-    const concerns = [...this.#reached.keys(), ...this.concerns].filter(({ isLook }) => !isLook);
+    const concerns = [...this.#ended, ...this.concerns].filter(({ isLook }) => !isLook);
     // What is changed together mostly concerns the same clients.
     const key = concerns.map(({ id }) => id).join();
     let count = known.get(key);
@@ -113,31 +112,19 @@ export class Rollout {
   ended(concern: Concern): void {
     this.open--;
     this.concerns.delete(concern);
-    if (!concern.isLook) this.#remember(concern);
-  }
-
-  /**
-   * An object may keep changing while a client lags, or be asked for again and again: then exact numbers no longer
-   * matter. But no tenant can make it forgotten that another one has taken it. Many go at once, so that each costs little.
-   */
-  #remember(concern: Concern): void {
-    this.#reached.set(concern, concern.reached.tenant);
-    if (this.#reached.size <= MOST_REMEMBERED) return;
-    const byTenant = [...Map.groupBy(this.#reached.keys(), (each) => this.#reached.get(each)!).values()];
-    while (this.#reached.size > MOST_REMEMBERED / 2)
-      this.#reached.delete(byTenant.reduce((a, b) => (b.length > a.length ? b : a)).shift()!);
+    if (!concern.isLook) this.#ended.add(concern);
   }
 
   /** From now on, it is about another generation. Clients that acknowledged earlier changes no longer count. */
   restart(): void {
-    this.#reached.clear();
+    this.#ended.clear();
     this.reconsider();
   }
 
   /** Others may remember it for a while, but not for what it knew. */
   end(): void {
     this.isOver = true;
-    this.#reached.clear();
+    this.#ended.clear();
   }
 
   /** From now on, another generation may be in force. What clients make of it is yet to be seen. */
@@ -151,9 +138,6 @@ export class Rollout {
     return whole.id > this.#reconsideredAt;
   }
 }
-
-/** Of many tenants: several of these see the same. At least half of it is kept. */
-const MOST_REMEMBERED = 128;
 
 /**
  * What some changes mean for clients that have asked for the same: shared by all of them. Each is waited for until it has
