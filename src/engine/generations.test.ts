@@ -90,10 +90,10 @@ class Lab {
   /** One version with all of these. */
   refusesAll(concerns: readonly Concern[], recipient: Recipient): void {
     for (const concern of concerns) {
-      const refused = [...concern.names.keys()].map((name) => ({
-        ...{ typeUrl: 'rds', name, version: '1', message: 'no', origins: this.#origins },
-      }));
-      concern.refuse(recipient, refused);
+      const refused = [...concern.names.keys()].map((name) => {
+        return [name, { typeUrl: 'rds', name, version: '1', message: 'no', origins: this.#origins }] as const;
+      });
+      concern.refuse(recipient, new Map(refused));
     }
     for (const { key } of concerns.flatMap(({ rollouts }) => [...rollouts])) this.generations.progressed(key);
   }

@@ -153,7 +153,7 @@ export class Generations {
     const { rollouts } = this.#options.progress;
     // What the others make of it is not known before all have it.
     if (!canaries || ![...concern.refusals.keys()].some(isBelieved)) return void this.#open.delete(concern);
-    const names = new Set([...concern.refusals.values()].flat().map(({ name }) => name));
+    const names = new Set([...concern.refusals.values()].flatMap((refused) => [...refused.keys()]));
     let isOpen = false;
     for (const name of names) {
       const own = this.#suspectsIn([...concern.changersOf(name)].map((rollout) => [rollout, concern]));

@@ -219,7 +219,7 @@ test('observers are told once of an object however many clients refuse it, when 
   for (const stream of ['1', '2', '3']) {
     const client = { stream, nodeId: stream, build: '', tenant: '' };
     concern.begin(client);
-    concern.refuse(client, [refused]);
+    concern.refuse(client, new Map([['a', refused]]));
   }
   expect(told).toEqual([]);
   await clock.advance(50);

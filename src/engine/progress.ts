@@ -381,12 +381,10 @@ const TELL_MS = 50;
 /** How long only a refusal of what nobody else has changed is held against an object. Milliseconds. */
 const BLAME_MS = 8_000;
 
-/** Of each proxy, its first words. */
-export function refusalsIn(refusals: ReadonlyMap<Recipient, readonly Refused[]>): readonly RefusedResource[] {
-  return [...refusals].flatMap(([{ nodeId, build }, [first]]) => {
-    if (first === undefined) return [];
-    const { typeUrl, name, message } = first;
-    return [{ nodeId, build, typeUrl, name, message }];
+/** Of each proxy, its words. */
+export function refusalsIn(refusals: ReadonlyMap<Recipient, Refused>): readonly RefusedResource[] {
+  return Array.from(refusals, ([{ nodeId, build }, { typeUrl, name, message }]) => {
+    return { nodeId, build, typeUrl, name, message };
   });
 }
 

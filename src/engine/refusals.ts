@@ -3,8 +3,8 @@ import type { Opinions } from '../ads/rollouts/opinions.ts';
 import type { Recipient, Refused } from '../ads/rollouts/recipient.ts';
 import type { Concern, Rollout } from '../ads/rollouts/rollout.ts';
 
-/** What proxies refuse, with their words. */
-export type Refusals = ReadonlyMap<Recipient, readonly Refused[]>;
+/** What proxies refuse of one resource, with their words. */
+export type Refusals = ReadonlyMap<Recipient, Refused>;
 
 /** Only of those whose tenant is known does it count what they say. */
 export function isBelieved({ tenant }: Recipient): boolean {
@@ -36,11 +36,11 @@ export function apartFromRestrictions(
       known.set(origins, (found = [...origins].flatMap((key) => open(key) ?? []).filter(({ restricts }) => restricts)));
     return found;
   };
-  const apart = new Map<Recipient, readonly Refused[]>();
+  const apart = new Map<Recipient, Refused>();
   const restrictions = new Set<Rollout>();
-  for (const [client, all] of refusals) {
-    const owed = all.flatMap((refused) => restrictionsIn(refused).filter((each) => isOwed(each, client, refused)));
-    if (owed.length === 0) apart.set(client, all);
+  for (const [client, refused] of refusals) {
+    const owed = restrictionsIn(refused).filter((each) => isOwed(each, client, refused));
+    if (owed.length === 0) apart.set(client, refused);
     for (const each of owed) restrictions.add(each);
   }
   return { apart, restrictions };
@@ -62,19 +62,18 @@ export function refusedAlong(
     }
     return rollouts;
   };
-  for (const [client, all] of refusals)
-    for (const refused of all)
-      for (const rollout of othersIn(refused)) {
-        if (found.has(rollout)) continue;
-        const concern = [...rollout.concerns].find((each) => isRefused(each, client, refused));
-        if (concern !== undefined) found.set(rollout, concern);
-      }
+  for (const [client, refused] of refusals)
+    for (const rollout of othersIn(refused)) {
+      if (found.has(rollout)) continue;
+      const concern = [...rollout.concerns].find((each) => isRefused(each, client, refused));
+      if (concern !== undefined) found.set(rollout, concern);
+    }
   return found;
 }
 
 function isRefused(concern: Concern, client: Recipient, { typeUrl, name }: Refused): boolean {
   if (concern.typeUrl !== typeUrl || !concern.names.has(name)) return false;
-  if (concern.refusals.get(client)?.some((each) => each.name === name) !== true) return false;
+  if (concern.refusals.get(client)?.has(name) !== true) return false;
   return believed(concern.opinionsOn(name)).takers.length === 0;
 }
 
@@ -96,7 +95,6 @@ export function tenantsIn(refusals: Refusals): ReadonlySet<string> {
   const builds = Map.groupBy(refusals.keys(), ({ build }) => build);
   const isShared = [...builds.values()].some((of) => of.length >= LEAST_LOCAL);
   const found = new Set<string>();
-  for (const [{ tenant }, all] of refusals)
-    if (isShared || !all.every(({ message }) => isLocalReason(message))) found.add(tenant);
+  for (const [{ tenant }, { message }] of refusals) if (isShared || !isLocalReason(message)) found.add(tenant);
   return found;
 }

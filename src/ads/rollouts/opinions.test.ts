@@ -9,7 +9,8 @@ const [one, other, third] = ['one', 'other', 'third'].map((stream): Recipient =>
   build: '',
   tenant: '',
 })) as [Recipient, Recipient, Recipient];
-const refused: Refused = { typeUrl: 'cds', name: 'a', version: 'v', message: 'no', origins: new Set() };
+const a: Refused = { typeUrl: 'cds', name: 'a', version: 'v', message: 'no', origins: new Set() };
+const refused = new Map([['a', a]]);
 
 class Lab {
   #timers: (() => void)[] = [];
@@ -44,7 +45,7 @@ test('clients with other interests have opinions on the same resource', () => {
   const lab = new Lab();
   const own = lab.concern('cds', one);
   const others = lab.concern('cds', other, third);
-  own.refuse(one, [refused]);
+  own.refuse(one, refused);
   expect(own.opinionsOn('a')).toMatchObject({ takers: [] });
   expect([...own.opinionsOn('a').waiting]).toEqual([one, other, third]);
   expect([...others.opinionsOn('a').refusals.keys()]).toEqual([one]);
@@ -55,7 +56,7 @@ test('clients with other interests have opinions on the same resource', () => {
 test('who has acknowledged it does not change its opinion when nobody else is waited for', () => {
   const lab = new Lab();
   const own = lab.concern('cds', one);
-  own.refuse(one, [refused]);
+  own.refuse(one, refused);
   lab.concern('cds', other).end(other);
   lab.pass();
   expect(lab.rollout.concerns).toEqual(new Set([own]));
@@ -73,7 +74,7 @@ test('nobody can make it forgotten that others have taken it', () => {
   const lab = new Lab();
   const [liar, mate] = [1, 2].map((i) => ({ ...one, stream: `liar ${i}`, tenant: 'liar' })) as [Recipient, Recipient];
   const own = lab.concern('cds', liar);
-  own.refuse(liar, [refused]);
+  own.refuse(liar, refused);
   const taker = { ...other, tenant: 'other' };
   lab.concern('cds', taker).end(taker);
   lab.pass();

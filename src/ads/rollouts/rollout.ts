@@ -2,6 +2,7 @@ import type { Alike } from '../../alike.ts';
 import { type Opinions, opinionsOf } from './opinions.ts';
 import type { Recipient, Refused } from './recipient.ts';
 import { common } from '../store/names.ts';
+import { isSame, refusedAmong, type RefusedByName } from './refused-by-name.ts';
 import { Reached } from './reached.ts';
 import { Remembered } from './remembered.ts';
 import type { Names } from '../store/served.ts';
@@ -14,7 +15,8 @@ interface Registry {
   readonly epoch: object;
   /** Increasing. */
   nextId(): number;
-  about(key: string, find: () => About): About;
+  /** @param changers the same array wherever it is about the same resource. */
+  about(changers: readonly Rollout[], resource: string, find: () => About): About;
   /** What is known {@link about} something may no longer be so. */
   outdate(): void;
   /** Nobody waits for this any more. */
@@ -29,8 +31,6 @@ interface Registry {
 export interface About {
   readonly changers: ReadonlySet<Rollout>;
   opinions: Opinions | undefined;
-  /** By changer, those that refuse what it has made of it. */
-  refusers: ReadonlyMap<Rollout, ReadonlySet<Recipient>> | undefined;
 }
 
 /** What one object has changed and not every client that it concerns has acknowledged. */
@@ -75,18 +75,20 @@ export class Rollout {
   }
 
   /**
-   * Those that refuse something of it now.
+   * Those that refuse something of it now, each with the first of that.
    * @param alone only what is not the fault of another object just as well.
    */
-  refusals({ alone = false } = {}): ReadonlyMap<Recipient, readonly Refused[]> {
-    const found = new Map<Recipient, Refused[]>();
+  refusals({ alone = false } = {}): ReadonlyMap<Recipient, Refused> {
+    const found = new Map<Recipient, Refused>();
     for (const concern of this.concerns)
-      for (const [recipient, all] of concern.refusals) {
-        const own = all.filter((refused) => {
-          const blamed = concern.blamedFor(refused, recipient);
-          return blamed.has(this) && !(alone && blamed.size > 1);
-        });
-        if (own.length > 0) found.set(recipient, [...(found.get(recipient) ?? []), ...own]);
+      for (const [recipient, refused] of concern.refusals) {
+        if (found.has(recipient)) continue;
+        for (const name of common(concern.namesOf(this), refused)) {
+          const first = refused.get(name)!;
+          if (!concern.isBlamed(this, first, recipient, alone)) continue;
+          found.set(recipient, first);
+          break;
+        }
       }
     return found;
   }
@@ -152,12 +154,13 @@ export class Concern {
   readonly rollouts: ReadonlySet<Rollout>;
   readonly waiting = new Set<Recipient>();
   readonly reached: Reached;
-  readonly refusals = new Map<Recipient, readonly Refused[]>();
+  readonly refusals = new Map<Recipient, RefusedByName>();
   /** What this was split off from, or the oldest that it was joined from; itself if it was neither. */
   readonly whole: Concern;
   readonly #registry: Registry;
   /** What this was split into, by the rollouts of the second part. */
   #parts: Map<string, readonly [Concern, Concern]> | undefined;
+  #namesOf: Map<Rollout, Set<string>> | undefined;
   #isOpen = false;
 
   /** @param names with at least one rollout. */
@@ -206,20 +209,34 @@ export class Concern {
     return this.#about(name).changers;
   }
 
+  /** The names that an object changed. */
+  namesOf(rollout: Rollout): ReadonlySet<string> {
+    if (this.#namesOf === undefined) {
+      this.#namesOf = new Map();
+      for (const [name, rollouts] of this.names)
+        for (const each of rollouts) {
+          const names = this.#namesOf.get(each);
+          if (names === undefined) this.#namesOf.set(each, new Set([name]));
+          else names.add(name);
+        }
+    }
+    return this.#namesOf.get(rollout) ?? NO_NAMES;
+  }
+
   /**
-   * The changers of a refused resource that it was made from, as far as they are waiting for this client; if there are
-   * none, all of them.
+   * Whether what a client refuses here is the fault of an object that changed it. Those are to blame that the resource
+   * was made from and that are waiting for this client; if there are none, all of its changers.
+   * @param alone and of no other.
    */
-  blamedFor({ name, origins }: Refused, recipient: Recipient): ReadonlySet<Rollout> {
-    const about = this.#about(name);
-    const { changers } = about;
-    const refusers = (about.refusers ??= new Map(
-      Array.from(changers, (changer) => [changer, refusersOf(changer, this.typeUrl, name)]),
-    ));
-    const makers = [...changers].filter(
-      (changer) => origins.has(changer.key) && refusers.get(changer)?.has(recipient) === true,
-    );
-    return makers.length > 0 ? new Set(makers) : changers;
+  isBlamed(rollout: Rollout, { name, origins }: Refused, recipient: Recipient, alone: boolean): boolean {
+    const { changers } = this.#about(name);
+    const isRefused = (concern: Concern): boolean =>
+      concern.typeUrl === this.typeUrl && concern.refusals.get(recipient)?.has(name) === true;
+    const isMaker = ({ key, concerns }: Rollout): boolean =>
+      origins.has(key) && (concerns.has(this) || some(concerns, isRefused));
+    const isOther = (changer: Rollout): boolean => changer !== rollout && isMaker(changer);
+    if (isMaker(rollout)) return !alone || !some(changers, isOther);
+    return (!alone || changers.size === 1) && !some(changers, isOther);
   }
 
   /** What all clients make of one of these resources, apart from what restricts them, whatever else each has asked for. */
@@ -234,17 +251,16 @@ export class Concern {
 
   #about(name: string): About {
     const own = this.names.get(name) ?? NO_ROLLOUTS;
-    const key = [this.typeUrl, name, ...own.map((rollout) => rollout.key)].join(' ');
     const changersIn = ({ typeUrl, names }: Concern): readonly Rollout[] =>
       typeUrl === this.typeUrl ? (names.get(name) ?? NO_ROLLOUTS) : NO_ROLLOUTS;
-    return this.#registry.about(key, () => {
+    return this.#registry.about(own, `${this.typeUrl} ${name}`, () => {
       const changers = new Set(own.flatMap(({ concerns }) => [...concerns].flatMap(changersIn)));
-      return { changers, opinions: undefined, refusers: undefined };
+      return { changers, opinions: undefined };
     });
   }
 
   /** Not the end: it waits until the client takes it, or something else. */
-  refuse(recipient: Recipient, refused: readonly Refused[]): void {
+  refuse(recipient: Recipient, refused: RefusedByName): void {
     const known = this.refusals.get(recipient);
     if (known !== undefined && isSame(known, refused)) return;
     this.refusals.set(recipient, refused);
@@ -287,7 +303,10 @@ export class Concern {
    */
   split(names: Names, recipient: Recipient): readonly [free: Concern | undefined, bound: Concern | undefined] {
     const bound = new Set<Rollout>();
-    for (const name of common(this.names, names)) for (const each of this.names.get(name)!) bound.add(each);
+    for (const name of common(this.names, names)) {
+      for (const each of this.names.get(name)!) bound.add(each);
+      if (bound.size === this.rollouts.size) break;
+    }
     if (bound.size === 0) return [this, undefined];
     if (bound.size === this.rollouts.size) return [undefined, this];
     const [a, b] = this.#split(bound);
@@ -343,33 +362,24 @@ function joinedFrom(concerns: readonly Concern[]): Concern {
   return new Concern(oldest.typeUrl, names, oldest);
 }
 
-function refusersOf({ concerns }: Rollout, typeUrl: string, name: string): ReadonlySet<Recipient> {
-  const found = new Set<Recipient>();
-  for (const concern of concerns)
-    if (concern.typeUrl === typeUrl && concern.names.has(name))
-      for (const [recipient, refused] of concern.refusals)
-        if (refused.some((each) => each.name === name)) found.add(recipient);
-  return found;
-}
-
 /** A client is waited for by other concerns, which know what it has refused. */
 function replace(former: readonly Concern[], by: readonly Concern[], recipient: Recipient): void {
   const refused = former.flatMap(({ refusals }) => refusals.get(recipient) ?? []);
   for (const concern of by) {
     concern.begin(recipient);
-    const own = refused.filter(({ name }) => concern.names.has(name));
-    if (own.length > 0) concern.refuse(recipient, own);
+    const own = refusedAmong(concern.names, refused);
+    if (own.size > 0) concern.refuse(recipient, own);
   }
   for (const concern of former) concern.leave(recipient);
 }
 
-function isSame(a: readonly Refused[], b: readonly Refused[]): boolean {
-  const same = (one: Refused, other: Refused): boolean =>
-    one.name === other.name && one.version === other.version && one.message === other.message;
-  return a.length === b.length && a.every((each, i) => same(each, b[i]!));
+function some<T>(all: Iterable<T>, is: (each: T) => boolean): boolean {
+  for (const each of all) if (is(each)) return true;
+  return false;
 }
 
 const NOTHING: ReadonlySet<Rollout> = new Set();
+const NO_NAMES: ReadonlySet<string> = new Set();
 export const NO_ROLLOUTS: readonly Rollout[] = [];
 
 export function joinRollouts(a: readonly Rollout[], b: readonly Rollout[]): readonly Rollout[] {

@@ -36,7 +36,7 @@ export class Rollouts {
   #scheduled = false;
   #lastId = 0;
   /** Many clients may refuse the same: it is found out once what is known about it. */
-  readonly #about = new Map<string, About>();
+  readonly #about = new Map<readonly Rollout[], Map<string, About>>();
   readonly joined = new Alike<Concern>();
   readonly #gone = new WeakSet<Recipient>();
 
@@ -123,9 +123,11 @@ export class Rollouts {
     if (this.#about.size > 0) this.#about.clear();
   }
 
-  about(key: string, find: () => About): About {
-    let about = this.#about.get(key);
-    if (about === undefined) this.#about.set(key, (about = find()));
+  about(changers: readonly Rollout[], resource: string, find: () => About): About {
+    let known = this.#about.get(changers);
+    if (known === undefined) this.#about.set(changers, (known = new Map<string, About>()));
+    let about = known.get(resource);
+    if (about === undefined) known.set(resource, (about = find()));
     return about;
   }
 
