@@ -95,12 +95,12 @@ class Lab {
       });
       concern.refuse(recipient, new Map(refused));
     }
-    for (const { key } of concerns.flatMap(({ rollouts }) => [...rollouts])) this.generations.progressed(key);
+    this.generations.progressed(new Set(concerns.flatMap(({ rollouts }) => Array.from(rollouts, ({ key }) => key))));
   }
 
   takes(concern: Concern, recipient: Recipient): void {
     concern.end(recipient);
-    for (const { key } of concern.rollouts) this.generations.progressed(key);
+    this.generations.progressed(new Set(Array.from(concern.rollouts, ({ key }) => key)));
   }
 
   /** None of its generations may be in force. */
@@ -401,4 +401,22 @@ describe('an object that restricts proxies', () => {
     lab.pass(500);
     expect(lab.isRejected(sidecar)).toBe(true);
   });
+});
+
+test('what many objects have changed together is judged once', () => {
+  const lab = new Lab();
+  const objects = Array.from({ length: 100 }, (_, i) => lab.object('shop', `object-${i}`));
+  const proxy = of('shop');
+  const concern = new Concern('rds', new Map(objects.map((each) => [each.key, [each]])));
+  concern.begin(proxy);
+  let looks = 0;
+  const changersOf = concern.changersOf.bind(concern);
+  concern.changersOf = (name) => {
+    looks++;
+    return changersOf(name);
+  };
+  lab.refuses(concern, proxy);
+  expect(objects.filter((each) => lab.isRejected(each))).toHaveLength(100);
+  // Of each name, who is suspected, and who else.
+  expect(looks).toBeLessThanOrEqual(200);
 });

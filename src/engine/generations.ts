@@ -127,18 +127,21 @@ export class Generations {
     }
   }
 
-  /** How far an object has come has changed. */
-  progressed(key: string): void {
-    const newest = this.#newest.get(key);
-    if (newest !== undefined && this.#isAcknowledged(key, newest)) {
+  /** How far these objects have come has changed. */
+  progressed(keys: ReadonlySet<string>): void {
+    for (const key of keys) {
+      const newest = this.#newest.get(key);
+      if (newest === undefined || !this.#isAcknowledged(key, newest)) continue;
       this.#setFormer(key, []);
       this.#setRejected(key, undefined);
       this.#decided.delete(key);
       this.#suspects.forget(key);
     }
-    const rollout = this.#options.progress.rollouts.get(key);
-    if (rollout !== undefined)
-      for (const concern of rollout.concerns) if (concern.refusals.size > 0) this.#judge(concern);
+    // Many of them may have changed the same for the same clients.
+    const concerns = new Set<Concern>();
+    for (const key of keys)
+      for (const each of this.#options.progress.rollouts.get(key)?.concerns ?? []) concerns.add(each);
+    for (const concern of concerns) if (concern.refusals.size > 0) this.#judge(concern);
     if (this.#isTrying) this.#tryNext();
   }
 

@@ -166,3 +166,23 @@ test('what is waited for in fewer concerns is as old as the oldest of them', () 
   expect(own.opinionsOn('a').waiting).toContain(one);
   expect(lab.rollout.isAbout(joined)).toBe(false);
 });
+
+test('who refuses each of many names is found in as many steps as there are names', () => {
+  const lab = new Lab();
+  const names = Array.from({ length: 300 }, (_, i) => `name-${i}`);
+  const rollouts = names.map((name) => lab.rollouts.begin(name));
+  const concern = new Concern('cds', new Map(names.map((name, i) => [name, [rollouts[i]!]])));
+  let steps = 0;
+  const counted = (name: string): Refused => ({
+    ...a,
+    get name() {
+      steps++;
+      return name;
+    },
+  });
+  concern.begin(one);
+  concern.refuse(one, new Map(names.map((name) => [name, counted(name)])));
+  for (const name of names) expect(concern.opinionsOn(name).refusals.size).toBe(1);
+  for (const rollout of rollouts) expect([...rollout.refusals({ alone: true }).keys()]).toEqual([one]);
+  expect(steps).toBeLessThan(5 * names.length);
+});
