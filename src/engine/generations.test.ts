@@ -420,3 +420,29 @@ test('what many objects have changed together is judged once', () => {
   // Of each name, who is suspected, and who else.
   expect(looks).toBeLessThanOrEqual(200);
 });
+
+test('those who have not answered are looked at once, however many names somebody refuses', () => {
+  const lab = new Lab();
+  const objects = Array.from({ length: 100 }, (_, i) => lab.object('shop', `object-${i}`));
+  const concern = new Concern('rds', new Map(objects.map((each) => [each.key, [each]])));
+  let looks = 0;
+  const others = Array.from({ length: 100 }, (_, i): Recipient => {
+    const { tenant, ...rest } = of('shop', i + 1);
+    return {
+      ...rest,
+      build: `envoy ${i}`,
+      get tenant() {
+        looks++;
+        return tenant;
+      },
+    };
+  });
+  const proxy = of('shop');
+  for (const each of [proxy, ...others]) concern.begin(each);
+  looks = 0;
+  lab.refuses(concern, proxy);
+  expect(objects.filter((each) => lab.isRejected(each))).toHaveLength(0);
+  expect(looks).toBeLessThanOrEqual(200);
+  lab.pass(500);
+  expect(objects.filter((each) => lab.isRejected(each)).length).toBeGreaterThan(90);
+});

@@ -1,6 +1,6 @@
 import { type CustomKindName, restricts } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import type { Recipient } from '../ads/rollouts/recipient.ts';
+import { isProven, type Recipient } from '../ads/rollouts/recipient.ts';
 import type { Concern, Rollout } from '../ads/rollouts/rollout.ts';
 import type { Write } from '../cache/graph.ts';
 import { deepEqual } from '../cache/equal.ts';
@@ -10,7 +10,7 @@ import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 import type { Progress } from '../status/programmed.ts';
 import { formerObject, type KeptGenerations, mostRefusals, mostRejected } from './kept-generations.ts';
 import { type ObjectGeneration, type ProgressOfObjects, refusalsIn } from './progress.ts';
-import { areAll, believed, isBelieved, refusedAlong, type Refusals } from './refusals.ts';
+import { areAll, believed, refusedAlong, type Refusals } from './refusals.ts';
 import { areSame, isEarlier, isIn, isSameGeneration } from './same-generation.ts';
 import { type Suspect, Suspects } from './suspects.ts';
 import { Weighing } from './weighing.ts';
@@ -155,7 +155,7 @@ export class Generations {
     const { clock, canaries, isLibrary } = this.#options;
     const { rollouts } = this.#options.progress;
     // What the others make of it is not known before all have it.
-    if (!canaries || ![...concern.refusals.keys()].some(isBelieved)) return void this.#open.delete(concern);
+    if (!canaries || ![...concern.refusals.keys()].some(isProven)) return void this.#open.delete(concern);
     const names = new Set([...concern.refusals.values()].flatMap((refused) => [...refused.keys()]));
     let isOpen = false;
     for (const name of names) {

@@ -6,18 +6,9 @@ import type { Concern, Rollout } from '../ads/rollouts/rollout.ts';
 /** What proxies refuse of one resource, with their words. */
 export type Refusals = ReadonlyMap<Recipient, Refused>;
 
-/** Only of those whose tenant is known does it count what they say. */
-export function isBelieved({ tenant }: Recipient): boolean {
-  return tenant !== '';
-}
-
-/** Of those whose tenant is known. */
-export function believed({ waiting, refusals, takers }: Opinions): Opinions {
-  return {
-    waiting: new Set([...waiting].filter(isBelieved)),
-    refusals: new Map([...refusals].filter(([recipient]) => isBelieved(recipient))),
-    takers: takers.filter(isBelieved),
-  };
+/** Only of those who have proven their tenant does it count what they say. */
+export function believed(opinions: Opinions): Opinions {
+  return opinions.proven;
 }
 
 /**
@@ -87,7 +78,8 @@ function isOwed({ concerns }: Rollout, client: Recipient, { typeUrl, name }: Ref
 export function areAll(refusals: Refusals, waiting: ReadonlySet<Recipient>): boolean {
   if (refusals.size >= waiting.size) return true;
   const builds = new Set([...refusals.keys()].map(({ build }) => build));
-  return [...waiting].every(({ build }) => builds.has(build));
+  for (const { build } of waiting) if (!builds.has(build)) return false;
+  return true;
 }
 
 /** The tenants of those who refuse something for reasons that are not their own, or that several of a build have. */

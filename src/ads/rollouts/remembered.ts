@@ -3,15 +3,15 @@ import type { Reached } from './reached.ts';
 /** Of many tenants: several of these see the same. At least half of it is kept. */
 const MOST = 128;
 
-/** By which tenant's clients they have been taken. */
-type Known<T> = Map<T, Reached['tenant']>;
+/** With the only tenant of its clients; undefined: there are several, or none has proven of which it is. */
+type Known<T> = Map<T, string | undefined>;
 
 /**
  * What is over, the oldest first. An object may keep changing while a client lags, or be asked for again and again: then
  * exact numbers no longer matter. But no tenant can make it forgotten that another one has taken it, nor can clients
  * that have not proven their tenant.
  */
-export class Remembered<T extends { readonly reached: Pick<Reached, 'tenant'> }> {
+export class Remembered<T extends { readonly reached: Pick<Reached, 'tenants'> }> {
   readonly #proven: Known<T> = new Map();
   readonly #unproven: Known<T> = new Map();
 
@@ -21,12 +21,13 @@ export class Remembered<T extends { readonly reached: Pick<Reached, 'tenant'> }>
   }
 
   add(concern: T): void {
-    const { tenant } = concern.reached;
-    const known = tenant === '' ? this.#unproven : this.#proven;
+    const { tenants } = concern.reached;
+    const known = tenants.size === 0 ? this.#unproven : this.#proven;
     // It may have ended before, and been wanted again.
     this.#proven.delete(concern);
     this.#unproven.delete(concern);
-    known.set(concern, tenant);
+    const [only] = tenants.keys();
+    known.set(concern, tenants.size === 1 ? only : undefined);
     if (known.size > MOST) trim(known);
   }
 

@@ -1,5 +1,6 @@
 import type { Alike } from '../../alike.ts';
-import { type Opinions, opinionsOf } from './opinions.ts';
+import { NamesByChanger } from './names-by-changer.ts';
+import { type Audience, type Concerned, type Opinions, opinionsOf } from './opinions.ts';
 import type { Recipient, Refused } from './recipient.ts';
 import { common } from '../store/names.ts';
 import { isSame, refusedAmong, type RefusedByName } from './refused-by-name.ts';
@@ -17,6 +18,8 @@ interface Registry {
   nextId(): number;
   /** @param changers the same array wherever it is about the same resource. */
   about(changers: readonly Rollout[], resource: string, find: () => About): About;
+  /** The same object for the same concerns. */
+  audienceOf(concerns: readonly Concerned[]): Audience;
   /** What is known {@link about} something may no longer be so. */
   outdate(): void;
   /** Nobody waits for this any more. */
@@ -81,14 +84,9 @@ export class Rollout {
   refusals({ alone = false } = {}): ReadonlyMap<Recipient, Refused> {
     const found = new Map<Recipient, Refused>();
     for (const concern of this.concerns)
-      for (const [recipient, refused] of concern.refusals) {
-        if (found.has(recipient)) continue;
-        for (const name of common(concern.namesOf(this), refused)) {
-          const first = refused.get(name)!;
-          if (!concern.isBlamed(this, first, recipient, alone)) continue;
-          found.set(recipient, first);
-          break;
-        }
+      for (const recipient of concern.refusals.keys()) {
+        const first = found.has(recipient) ? undefined : concern.firstRefused(this, recipient, alone);
+        if (first !== undefined) found.set(recipient, first);
       }
     return found;
   }
@@ -160,7 +158,7 @@ export class Concern {
   readonly #registry: Registry;
   /** What this was split into, by the rollouts of the second part. */
   #parts: Map<string, readonly [Concern, Concern]> | undefined;
-  #namesOf: Map<Rollout, Set<string>> | undefined;
+  #byChanger: NamesByChanger<Rollout> | undefined;
   #isOpen = false;
 
   /** @param names with at least one rollout. */
@@ -209,18 +207,16 @@ export class Concern {
     return this.#about(name).changers;
   }
 
-  /** The names that an object changed. */
-  namesOf(rollout: Rollout): ReadonlySet<string> {
-    if (this.#namesOf === undefined) {
-      this.#namesOf = new Map();
-      for (const [name, rollouts] of this.names)
-        for (const each of rollouts) {
-          const names = this.#namesOf.get(each);
-          if (names === undefined) this.#namesOf.set(each, new Set([name]));
-          else names.add(name);
-        }
-    }
-    return this.#namesOf.get(rollout) ?? NO_NAMES;
+  /** The first of what a client refuses here that is the fault of an object; as of `#isBlamed`. */
+  firstRefused(rollout: Rollout, recipient: Recipient, alone: boolean): Refused | undefined {
+    const refused = this.refusals.get(recipient)!;
+    this.#byChanger ??= new NamesByChanger(this.names);
+    for (const names of this.#byChanger.of(rollout))
+      for (const name of common(names, refused)) {
+        const first = refused.get(name)!;
+        if (this.#isBlamed(rollout, first, recipient, alone)) return first;
+      }
+    return undefined;
   }
 
   /**
@@ -228,7 +224,7 @@ export class Concern {
    * was made from and that are waiting for this client; if there are none, all of its changers.
    * @param alone and of no other.
    */
-  isBlamed(rollout: Rollout, { name, origins }: Refused, recipient: Recipient, alone: boolean): boolean {
+  #isBlamed(rollout: Rollout, { name, origins }: Refused, recipient: Recipient, alone: boolean): boolean {
     const { changers } = this.#about(name);
     const isRefused = (concern: Concern): boolean =>
       concern.typeUrl === this.typeUrl && concern.refusals.get(recipient)?.has(name) === true;
@@ -246,6 +242,7 @@ export class Concern {
       this.typeUrl,
       name,
       [...about.changers].flatMap((changer) => (changer.restricts ? [] : [...changer.present()])),
+      (concerns) => this.#registry.audienceOf(concerns),
     ));
   }
 
@@ -379,7 +376,6 @@ function some<T>(all: Iterable<T>, is: (each: T) => boolean): boolean {
 }
 
 const NOTHING: ReadonlySet<Rollout> = new Set();
-const NO_NAMES: ReadonlySet<string> = new Set();
 export const NO_ROLLOUTS: readonly Rollout[] = [];
 
 export function joinRollouts(a: readonly Rollout[], b: readonly Rollout[]): readonly Rollout[] {

@@ -1,4 +1,5 @@
 import { Alike } from '../../alike.ts';
+import { Audience, type Concerned } from './opinions.ts';
 import type { Names } from '../store/served.ts';
 import type { Recipient } from './recipient.ts';
 import { type About, type Concern, Rollout } from './rollout.ts';
@@ -37,6 +38,7 @@ export class Rollouts {
   #lastId = 0;
   /** Many clients may refuse the same: it is found out once what is known about it. */
   readonly #about = new Map<readonly Rollout[], Map<string, About>>();
+  readonly #audiences = new Map<string, Audience>();
   readonly joined = new Alike<Concern>();
   readonly #gone = new WeakSet<Recipient>();
 
@@ -121,6 +123,7 @@ export class Rollouts {
 
   outdate(): void {
     if (this.#about.size > 0) this.#about.clear();
+    if (this.#audiences.size > 0) this.#audiences.clear();
   }
 
   about(changers: readonly Rollout[], resource: string, find: () => About): About {
@@ -129,6 +132,14 @@ export class Rollouts {
     let about = known.get(resource);
     if (about === undefined) known.set(resource, (about = find()));
     return about;
+  }
+
+  /** Of these concerns: a client may refuse thousands of names in each. */
+  audienceOf(concerns: readonly Concerned[]): Audience {
+    const key = concerns.map(({ id }) => id).join();
+    let audience = this.#audiences.get(key);
+    if (audience === undefined) this.#audiences.set(key, (audience = Audience.of(concerns)));
+    return audience;
   }
 
   #schedule(): void {
