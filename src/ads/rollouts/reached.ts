@@ -32,7 +32,8 @@ export class Reached implements Iterable<Recipient> {
   add(client: Recipient): void {
     if (this.#clients.has(client)) return;
     this.#clients.add(client);
-    if (isProven(client)) this.#tenants.set(client.tenant, (this.#tenants.get(client.tenant) ?? 0) + 1);
+    const { tenant } = client;
+    if (tenant !== '') this.#tenants.set(tenant, (this.#tenants.get(tenant) ?? 0) + 1);
     if (this.#clients.size >= this.#sweepAt) this.#sweep();
   }
 

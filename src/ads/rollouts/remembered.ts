@@ -30,11 +30,6 @@ export class Remembered<T extends { readonly reached: Pick<Reached, 'tenants'> }
     known.set(concern, tenants.size === 1 ? only : undefined);
     if (known.size > MOST) trim(known);
   }
-
-  clear(): void {
-    this.#proven.clear();
-    this.#unproven.clear();
-  }
 }
 
 /** Many go at once, so that each costs little. */

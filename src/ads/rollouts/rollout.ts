@@ -47,7 +47,7 @@ export class Rollout {
   readonly concerns = new Set<Concern>();
   /** How many of them count as open. */
   open = 0;
-  readonly #ended = new Remembered<Concern>();
+  #ended: Remembered<Concern> | undefined;
   #reconsideredAt = 0;
 
   constructor(key: string, registry: Registry, restricts: boolean) {
@@ -58,7 +58,7 @@ export class Rollout {
 
   /** What it means for whom, as far as it is about what is in force and remembered: also where nobody waits. */
   *present(): Generator<Concern> {
-    for (const concern of new Set([...this.concerns, ...this.#ended])) if (this.isAbout(concern)) yield concern;
+    for (const concern of new Set([...this.concerns, ...(this.#ended ?? [])])) if (this.isAbout(concern)) yield concern;
   }
 
   /** Nobody is waiting for it. */
@@ -93,7 +93,7 @@ export class Rollout {
 
   /** How many clients it has concerned since the last {@link restart}: of those that are gone only if nobody is left. */
   reached(known = new Map<string, number>()): number {
-    const concerns = [...this.#ended, ...this.concerns].filter(({ isLook }) => !isLook);
+    const concerns = [...(this.#ended ?? []), ...this.concerns].filter(({ isLook }) => !isLook);
     // What is changed together mostly concerns the same clients.
     const key = concerns.map(({ id }) => id).join();
     let count = known.get(key);
@@ -112,19 +112,19 @@ export class Rollout {
   ended(concern: Concern): void {
     this.open--;
     this.concerns.delete(concern);
-    if (!concern.isLook) this.#ended.add(concern);
+    if (!concern.isLook) (this.#ended ??= new Remembered()).add(concern);
   }
 
   /** From now on, it is about another generation. Clients that acknowledged earlier changes no longer count. */
   restart(): void {
-    this.#ended.clear();
+    this.#ended = undefined;
     this.reconsider();
   }
 
   /** Others may remember it for a while, but not for what it knew. */
   end(): void {
     this.isOver = true;
-    this.#ended.clear();
+    this.#ended = undefined;
   }
 
   /** From now on, another generation may be in force. What clients make of it is yet to be seen. */
