@@ -156,13 +156,13 @@ export class Generations {
     const { rollouts } = this.#options.progress;
     // What the others make of it is not known before all have it.
     if (!canaries || ![...concern.refusals.keys()].some(isProven)) return void this.#open.delete(concern);
-    const names = new Set([...concern.refusals.values()].flatMap((refused) => [...refused.keys()]));
     let isOpen = false;
-    for (const name of names) {
+    for (const name of concern.refusedNames()) {
       const own = this.#suspectsIn([...concern.changersOf(name)].map((rollout) => [rollout, concern]));
       if (own.every((each) => this.#isRejected(each))) continue;
-      const { waiting, refusals: every, takers } = believed(concern.opinionsOn(name));
-      if (takers.length > 0) continue;
+      const opinions = believed(concern.opinionsOn(name));
+      if (opinions.takers.length > 0) continue;
+      const { waiting, refusals: every } = opinions;
       const open = this.#open.get(concern) ?? { until: clock.now() + ANSWER_MS, isShared: false };
       const all = [...own, ...this.#suspectsIn(refusedAlong(every, concern.changersOf(name), rollouts))];
       const { suspects, refusals, reach, beside } = this.#weighing.weigh(own, all, every);

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Recipient, Refused } from './recipient.ts';
 import { Concern, type Rollout } from './rollout.ts';
+import { RefusedState } from './refused-by-name.ts';
 import { Rollouts } from './rollouts.ts';
 
 const [one, other, third] = ['one', 'other', 'third'].map((stream): Recipient => ({
@@ -185,4 +186,26 @@ test('who refuses each of many names is found in as many steps as there are name
   for (const name of names) expect(concern.opinionsOn(name).refusals.size).toBe(1);
   for (const rollout of rollouts) expect([...rollout.refusals({ alone: true }).keys()]).toEqual([one]);
   expect(steps).toBeLessThan(5 * names.length);
+});
+
+test('what a client refuses is not looked up, nor remembered, to find out whom a resource concerns', () => {
+  const lab = new Lab();
+  const names = Array.from({ length: 100 }, (_, i) => `name-${i}`);
+  const concern = new Concern('cds', new Map(names.map((name) => [name, [lab.rollout]])));
+  const looks: string[] = [];
+  const refusal = {
+    id: {},
+    of(name: string): Refused {
+      looks.push(name);
+      return { ...a, name };
+    },
+  };
+  for (const client of [one, other]) concern.begin(client);
+  concern.refuse(one, new RefusedState(concern.names, new Map(), refusal));
+  expect([...concern.refusedNames()]).toEqual(names);
+  for (const name of names)
+    expect(concern.opinionsOn(name)).toMatchObject({ takers: [], waiting: new Set([one, other]) });
+  expect(looks).toEqual([]);
+  for (let i = 0; i < 2; i++) expect(concern.opinionsOn('name-7').refusals.get(one)).toMatchObject({ name: 'name-7' });
+  expect(looks).toEqual(['name-7', 'name-7']);
 });

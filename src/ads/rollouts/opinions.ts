@@ -1,78 +1,86 @@
 import { isProven, type Recipient, type Refused } from './recipient.ts';
 import type { RefusedByName } from './refused-by-name.ts';
 
-/** Whom something concerns. */
-export interface Concerned {
+/** What some changes of resources of one type mean for some clients. */
+interface Concern {
   readonly id: number;
+  readonly typeUrl: string;
+  readonly isLook: boolean;
+  readonly names: { has(name: string): boolean };
   readonly waiting: ReadonlySet<Recipient>;
   readonly reached: Iterable<Recipient>;
+  readonly refusals: ReadonlyMap<Recipient, RefusedByName>;
 }
+
+/** What all have in common whom some resources concern. */
+export type Concerns = readonly Omit<Concern, 'typeUrl' | 'isLook' | 'names'>[];
 
 /** Whom a resource concerns: mostly the same clients as many others. */
 export class Audience {
-  /** Those that may yet take it or refuse it, or have refused it. */
+  readonly concerns: Concerns;
   readonly waiting: ReadonlySet<Recipient>;
-  /** Those that have acknowledged it. */
   readonly takers: readonly Recipient[];
   #proven: Audience | undefined;
 
-  constructor(waiting: ReadonlySet<Recipient>, takers: readonly Recipient[]) {
+  constructor(concerns: Concerns, waiting: ReadonlySet<Recipient>, takers: readonly Recipient[]) {
+    this.concerns = concerns;
     this.waiting = waiting;
     this.takers = takers;
   }
 
-  static of(concerns: readonly Concerned[]): Audience {
-    const waiting = new Set<Recipient>();
-    const reached = new Set<Recipient>();
-    for (const concern of concerns) {
-      for (const recipient of concern.waiting) waiting.add(recipient);
-      for (const recipient of concern.reached) reached.add(recipient);
-    }
+  static of(concerns: Concerns): Audience {
+    const waiting = new Set(concerns.flatMap((concern) => [...concern.waiting]));
+    const reached = new Set(concerns.flatMap((concern) => [...concern.reached]));
     return new Audience(
+      concerns,
       waiting,
       [...reached].filter((recipient) => !waiting.has(recipient)),
     );
   }
 
-  /** Those that have proven their tenant. */
+  /** Without those that have not proven their tenant. */
   get proven(): Audience {
-    return (this.#proven ??= new Audience(new Set([...this.waiting].filter(isProven)), this.takers.filter(isProven)));
+    const waiting = (): ReadonlySet<Recipient> => new Set([...this.waiting].filter(isProven));
+    return (this.#proven ??= new Audience(this.concerns, waiting(), this.takers.filter(isProven)));
   }
 }
 
 /** What clients make of a resource. */
 export class Opinions {
+  readonly #name: string;
   readonly #audience: Audience;
-  readonly refusals: ReadonlyMap<Recipient, Refused>;
 
-  constructor(audience: Audience, refusals: ReadonlyMap<Recipient, Refused>) {
+  constructor(name: string, audience: Audience) {
+    this.#name = name;
     this.#audience = audience;
-    this.refusals = refusals;
   }
 
+  /** Those that may yet take it or refuse it, or have refused it. */
   get waiting(): Audience['waiting'] {
     return this.#audience.waiting;
   }
 
+  /** Those that have acknowledged it. */
   get takers(): Audience['takers'] {
     return this.#audience.takers;
   }
 
-  /** Of those that have proven their tenant. */
-  get proven(): Opinions {
-    return new Opinions(
-      this.#audience.proven,
-      new Map([...this.refusals].filter(([recipient]) => isProven(recipient))),
-    );
+  /** Found whenever it is asked for: many clients may refuse thousands of names each. */
+  get refusals(): ReadonlyMap<Recipient, Refused> {
+    const { concerns, waiting } = this.#audience;
+    const found = new Map<Recipient, Refused>();
+    for (const { refusals } of concerns)
+      for (const [recipient, all] of refusals) {
+        const refused = waiting.has(recipient) ? all.get(this.#name) : undefined;
+        if (refused !== undefined) found.set(recipient, refused);
+      }
+    return found;
   }
-}
 
-/** What some changes of resources of one type mean for some clients. */
-interface Concern extends Concerned {
-  readonly typeUrl: string;
-  readonly isLook: boolean;
-  readonly names: { has(name: string): boolean };
-  readonly refusals: ReadonlyMap<Recipient, RefusedByName>;
+  /** Without those that have not proven their tenant. */
+  get proven(): Opinions {
+    return new Opinions(this.#name, this.#audience.proven);
+  }
 }
 
 /**
@@ -83,16 +91,10 @@ export function opinionsOf(
   typeUrl: string,
   name: string,
   concerns: Iterable<Concern>,
-  audienceOf: (concerns: readonly Concerned[]) => Audience,
+  audienceOf: (concerns: Concerns) => Audience,
 ): Opinions {
   const own = Array.from(new Set(concerns)).filter(
     (concern) => concern.isLook || (concern.typeUrl === typeUrl && concern.names.has(name)),
   );
-  const refusals = new Map<Recipient, Refused>();
-  for (const concern of own)
-    for (const [recipient, all] of concern.refusals) {
-      const refused = all.get(name);
-      if (refused !== undefined) refusals.set(recipient, refused);
-    }
-  return new Opinions(audienceOf(own), refusals);
+  return new Opinions(name, audienceOf(own));
 }

@@ -1,6 +1,6 @@
 import type { Alike } from '../../alike.ts';
 import { NamesByChanger } from './names-by-changer.ts';
-import { type Audience, type Concerned, type Opinions, opinionsOf } from './opinions.ts';
+import { type Audience, type Concerns, type Opinions, opinionsOf } from './opinions.ts';
 import type { Recipient, Refused } from './recipient.ts';
 import { common } from '../store/names.ts';
 import { isSame, refusedAmong, type RefusedByName } from './refused-by-name.ts';
@@ -19,7 +19,7 @@ interface Registry {
   /** @param changers the same array wherever it is about the same resource. */
   about(changers: readonly Rollout[], resource: string, find: () => About): About;
   /** The same object for the same concerns. */
-  audienceOf(concerns: readonly Concerned[]): Audience;
+  audienceOf(concerns: Concerns): Audience;
   /** What is known {@link about} something may no longer be so. */
   outdate(): void;
   /** Nobody waits for this any more. */
@@ -205,6 +205,16 @@ export class Concern {
   /** The objects that have changed one of these resources, here or elsewhere, without everybody having taken it. */
   changersOf(name: string): ReadonlySet<Rollout> {
     return this.#about(name).changers;
+  }
+
+  /** By anybody. */
+  refusedNames(): ReadonlySet<string> {
+    const found = new Set<string>();
+    for (const refused of this.refusals.values()) {
+      if (found.size === this.names.size) break;
+      for (const name of refused.keys()) found.add(name);
+    }
+    return found;
   }
 
   /** The first of what a client refuses here that is the fault of an object; as of `#isBlamed`. */

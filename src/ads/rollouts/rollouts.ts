@@ -1,5 +1,5 @@
 import { Alike } from '../../alike.ts';
-import { Audience, type Concerned } from './opinions.ts';
+import { Audience, type Concerns } from './opinions.ts';
 import type { Names } from '../store/served.ts';
 import type { Recipient } from './recipient.ts';
 import { type About, type Concern, Rollout } from './rollout.ts';
@@ -134,8 +134,8 @@ export class Rollouts {
     return about;
   }
 
-  /** Of these concerns: a client may refuse thousands of names in each. */
-  audienceOf(concerns: readonly Concerned[]): Audience {
+  /** A client may refuse thousands of names in each of these. */
+  audienceOf(concerns: Concerns): Audience {
     const key = concerns.map(({ id }) => id).join();
     let audience = this.#audiences.get(key);
     if (audience === undefined) this.#audiences.set(key, (audience = Audience.of(concerns)));
