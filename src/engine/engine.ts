@@ -192,7 +192,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     clock,
     signal: options.signal,
   });
-  progress.onChange((key) => graph.contain('generations', () => generations.progressed(key)));
+  progress.onChange((keys) => graph.contain('generations', () => generations.progressed(keys)));
   const endpoints = new EndpointHistory({
     inputs,
     write: (write) => committer.write(write),

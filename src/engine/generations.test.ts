@@ -99,17 +99,17 @@ class Lab {
   /** One version with all of these. */
   refusesAll(concerns: readonly Concern[], recipient: Recipient): void {
     for (const concern of concerns) {
-      const refused = [...concern.names.keys()].map((name) => ({
-        ...{ typeUrl: 'rds', name, version: '1', message: 'no', origins: this.#origins },
-      }));
-      concern.refuse(recipient, refused);
+      const refused = [...concern.names.keys()].map((name) => {
+        return [name, { typeUrl: 'rds', name, version: '1', message: 'no', origins: this.#origins }] as const;
+      });
+      concern.refuse(recipient, new Map(refused));
     }
-    for (const { key } of concerns.flatMap(({ rollouts }) => [...rollouts])) this.generations.progressed(key);
+    this.generations.progressed(new Set(concerns.flatMap(({ rollouts }) => Array.from(rollouts, ({ key }) => key))));
   }
 
   takes(concern: Concern, recipient: Recipient): void {
     concern.end(recipient);
-    for (const { key } of concern.rollouts) this.generations.progressed(key);
+    this.generations.progressed(new Set(Array.from(concern.rollouts, ({ key }) => key)));
   }
 
   /** Everybody has taken it. */
@@ -117,7 +117,7 @@ class Lab {
     const progress = { state: 'acknowledged', proxies: 1 } as const;
     this.#tracked.set(key, { ...this.#tracked.get(key)!, isAcknowledged: true, progress });
     this.rollouts.forget(key);
-    this.generations.progressed(key);
+    this.generations.progressed(new Set([key]));
   }
 
   /** Its generation may not be in force. */
@@ -429,8 +429,10 @@ test('suspects of one namespace do not wait for all those of another that were r
 test('suspects do not wait for others that were not refused together with them', () => {
   const lab = new Lab();
   const pairs = Array.from({ length: 50 }, (_, i) => ['a', 'b'].map((name) => lab.object(`tenant-${i}`, name)));
-  for (const [i, pair] of pairs.entries())
-    lab.refuses(lab.sent(of(`tenant-${i}`), `table-${i}`, ...pair), of(`tenant-${i}`));
+  for (const [i, pair] of pairs.entries()) {
+    const proxy = of(`tenant-${i}`);
+    lab.refuses(lab.sent(proxy, `table-${i}`, ...pair), proxy);
+  }
   expect(pairs.flat().every((each) => lab.isRejected(each))).toBe(true);
   lab.pass(1_000);
   expect(pairs.map((pair) => pair.map((each) => lab.isRejected(each)))).toEqual(pairs.map(() => [false, true]));
@@ -533,4 +535,48 @@ describe('an object that restricts proxies', () => {
     lab.pass(500);
     expect(lab.isRejected(sidecar)).toBe(true);
   });
+});
+
+test('what many objects have changed together is judged once', () => {
+  const lab = new Lab();
+  const objects = Array.from({ length: 100 }, (_, i) => lab.object('shop', `object-${i}`));
+  const proxy = of('shop');
+  const concern = new Concern('rds', new Map(objects.map((each) => [each.key, [each]])));
+  concern.begin(proxy);
+  let looks = 0;
+  const changersOf = concern.changersOf.bind(concern);
+  concern.changersOf = (name) => {
+    looks++;
+    return changersOf(name);
+  };
+  lab.refuses(concern, proxy);
+  expect(objects.filter((each) => lab.isRejected(each))).toHaveLength(100);
+  // Of each name, who is suspected, and who else.
+  expect(looks).toBeLessThanOrEqual(200);
+});
+
+test('those who have not answered are looked at once, however many names somebody refuses', () => {
+  const lab = new Lab();
+  const objects = Array.from({ length: 100 }, (_, i) => lab.object('shop', `object-${i}`));
+  const concern = new Concern('rds', new Map(objects.map((each) => [each.key, [each]])));
+  let looks = 0;
+  const others = Array.from({ length: 100 }, (_, i): Recipient => {
+    const { tenant, ...rest } = of('shop', i + 1);
+    return {
+      ...rest,
+      build: `envoy ${i}`,
+      get tenant() {
+        looks++;
+        return tenant;
+      },
+    };
+  });
+  const proxy = of('shop');
+  for (const each of [proxy, ...others]) concern.begin(each);
+  looks = 0;
+  lab.refuses(concern, proxy);
+  expect(objects.filter((each) => lab.isRejected(each))).toHaveLength(0);
+  expect(looks).toBeLessThanOrEqual(200);
+  lab.pass(500);
+  expect(objects.filter((each) => lab.isRejected(each)).length).toBeGreaterThan(90);
 });

@@ -1,6 +1,6 @@
 import { type CustomKindName, restricts } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import type { Recipient } from '../ads/rollouts/recipient.ts';
+import { isProven, type Recipient } from '../ads/rollouts/recipient.ts';
 import type { Concern, Rollout } from '../ads/rollouts/rollout.ts';
 import type { Write } from '../cache/graph.ts';
 import { deepEqual } from '../cache/equal.ts';
@@ -10,7 +10,7 @@ import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 import type { Progress } from '../status/programmed.ts';
 import { formerObject, type KeptGenerations, mostRefusals, mostRejected } from './kept-generations.ts';
 import { type ObjectGeneration, type ProgressOfObjects, refusalsIn } from './progress.ts';
-import { areAll, believed, isBelieved, refusedAlong, type Refusals } from './refusals.ts';
+import { areAll, believed, refusedAlong, type Refusals } from './refusals.ts';
 import { areSame, isEarlier, isIn, isSameGeneration } from './same-generation.ts';
 import { type Suspect, type SuspectGroup, Suspects, type Trial } from './suspects.ts';
 import { Weighing } from './weighing.ts';
@@ -122,19 +122,26 @@ export class Generations {
     }
   }
 
-  /** How far an object has come has changed. */
-  progressed(key: string): void {
-    const newest = this.#newest.get(key);
-    if (newest !== undefined && this.#isAcknowledged(key, newest)) {
+  /** How far these objects have come has changed. */
+  progressed(keys: ReadonlySet<string>): void {
+    for (const key of keys) {
+      const newest = this.#newest.get(key);
+      if (newest === undefined || !this.#isAcknowledged(key, newest)) continue;
       this.#setFormer(key, []);
       this.#setRejected(key, undefined);
       this.#suspects.forget(key);
     }
-    const rollout = this.#options.progress.rollouts.get(key);
-    if (rollout !== undefined)
-      for (const concern of rollout.concerns) if (concern.refusals.size > 0) this.#judge(concern);
-    const group = this.#suspects.groupOf(key);
-    if (group !== undefined) this.#tryNext(group);
+    // Many of them may have changed the same for the same clients.
+    const concerns = new Set<Concern>();
+    for (const key of keys)
+      for (const each of this.#options.progress.rollouts.get(key)?.concerns ?? []) concerns.add(each);
+    for (const concern of concerns) if (concern.refusals.size > 0) this.#judge(concern);
+    const groups = new Set<SuspectGroup>();
+    for (const key of keys) {
+      const group = this.#suspects.groupOf(key);
+      if (group !== undefined) groups.add(group);
+    }
+    for (const group of groups) this.#tryNext(group);
   }
 
   /**
@@ -147,14 +154,14 @@ export class Generations {
     const { clock, canaries, isLibrary } = this.#options;
     const { rollouts } = this.#options.progress;
     // What the others make of it is not known before all have it.
-    if (!canaries || ![...concern.refusals.keys()].some(isBelieved)) return void this.#open.delete(concern);
-    const names = new Set([...concern.refusals.values()].flat().map(({ name }) => name));
+    if (!canaries || ![...concern.refusals.keys()].some(isProven)) return void this.#open.delete(concern);
     let isOpen = false;
-    for (const name of names) {
+    for (const name of concern.refusedNames()) {
       const own = this.#suspectsIn([...concern.changersOf(name)].map((rollout) => [rollout, concern]));
       if (own.every((each) => this.#isRejected(each))) continue;
-      const { waiting, refusals: every, takers } = believed(concern.opinionsOn(name));
-      if (takers.length > 0) continue;
+      const opinions = believed(concern.opinionsOn(name));
+      if (opinions.takers.length > 0) continue;
+      const { waiting, refusals: every } = opinions;
       const open = this.#open.get(concern) ?? { until: clock.now() + ANSWER_MS, isShared: false };
       const all = [...own, ...this.#suspectsIn(refusedAlong(every, concern.changersOf(name), rollouts))];
       const { suspects, refusals, reach, beside } = this.#weighing.weigh(own, all, every);

@@ -12,7 +12,7 @@ function lab() {
   const said: string[] = [];
   const forgotten: string[] = [];
   let progress: Progress = { state: 'concernsNobody' };
-  let told = (_: string): void => {};
+  let told = (_: ReadonlySet<string>): void => {};
   let reported = (_: readonly string[], __: boolean): void => {};
   const statuses = new ObjectStatuses({
     progress: {
@@ -49,7 +49,7 @@ function lab() {
   } as const;
   const change = (next: Progress): void => {
     progress = next;
-    told(KEY);
+    told(new Set([KEY]));
   };
   const report = (keys: readonly string[], served: boolean): void => reported(keys, served);
   const begin = (): void => statuses.judged(KEY, { ...object, conditions: [accepted] });

@@ -42,7 +42,7 @@ export class ObjectStatuses {
 
   constructor(options: ObjectStatusesOptions) {
     this.#options = options;
-    options.progress.onChange((key) => this.#look(key));
+    options.progress.onChange((keys) => keys.forEach((key) => this.#look(key)));
     options.replicas.onChange((keys, served) => {
       for (const key of new Set([...keys, ...(served ? this.#due.keys() : [])])) this.#look(key);
     });

@@ -160,7 +160,7 @@ test('an object that concerns nobody is looked at again when somebody connects',
   expect(fleet.progress.get(key)?.progress).toEqual({ state: 'concernsNobody' });
   const told: unknown[] = [];
   fleet.progress.onChange((changed) => {
-    if (changed === key) told.push(fleet.progress.get(key)?.progress);
+    if (changed.has(key)) told.push(fleet.progress.get(key)?.progress);
   });
   fleet.connect(one, true).serve();
   fleet.pass(50);
@@ -251,19 +251,20 @@ test('of deleted objects that a silent proxy holds, only so many are followed', 
   expect(fleet.progress.rollouts.get(keyOf(held))).toBeUndefined();
 });
 
-test('observers are told once of an object however many clients refuse it, when all of the answer is known', async () => {
+test('observers are told once of all objects, however many clients refuse them, when all of the answer is known', async () => {
   const clock = new FakeClock();
   const progress = new ProgressOfObjects({ inputs: new Fleet().mesh.inputs, clock, isInForce: () => true });
-  const told: string[] = [];
-  progress.onChange((key) => void told.push(key));
-  const concern = new Concern('cds', new Map([['a', [progress.rollouts.begin('object')]]]));
+  const told: (readonly string[])[] = [];
+  progress.onChange((keys) => void told.push([...keys]));
+  const rollouts = ['object', 'other'].map((key) => progress.rollouts.begin(key));
+  const concern = new Concern('cds', new Map([['a', rollouts]]));
   const refused = { typeUrl: 'cds', name: 'a', version: 'v', message: 'no', origins: new Set<string>() };
   for (const stream of ['1', '2', '3']) {
     const client = { stream, nodeId: stream, build: '', tenant: '' };
     concern.begin(client);
-    concern.refuse(client, [refused]);
+    concern.refuse(client, new Map([['a', refused]]));
   }
   expect(told).toEqual([]);
   await clock.advance(50);
-  expect(told).toEqual(['object']);
+  expect(told).toEqual([['object', 'other']]);
 });

@@ -85,7 +85,7 @@ export class ProgressOfObjects {
   /** The oldest first. */
   readonly #deleted = new Set<string>();
   #unfollowed = 0;
-  readonly #observers: ((key: string) => void)[] = [];
+  readonly #observers: ((keys: ReadonlySet<string>) => void)[] = [];
   /** Yet to be told of. */
   readonly #changed = new Set<string>();
   /** What is published now was there before this replica served anybody. */
@@ -110,8 +110,8 @@ export class ProgressOfObjects {
     this.#ofGenerations = [formerGenerations, rejectedGenerations, waiting] as readonly Input<unknown>[];
   }
 
-  /** Called with the key of every object whose progress may have changed. */
-  onChange(observer: (key: string) => void): void {
+  /** Called with the keys of all objects whose progress may have changed: what changes together, in one call. */
+  onChange(observer: (keys: ReadonlySet<string>) => void): void {
     this.#observers.push(observer);
   }
 
@@ -292,6 +292,7 @@ export class ProgressOfObjects {
 
   #settled(rollouts: ReadonlySet<Rollout>): void {
     const counts = new Map<string, number>();
+    const changed = new Set<string>();
     for (const rollout of rollouts) {
       const { key } = rollout;
       const entry = this.#entries.get(key);
@@ -303,8 +304,9 @@ export class ProgressOfObjects {
         if (!this.#isAcknowledged(entry.object)) this.#unconfirmed.add(key);
         this.rollouts.forget(key);
       } else if (this.#isAcknowledged(entry.object)) this.#recall(key, entry);
-      this.#tell(key);
+      changed.add(key);
     }
+    if (changed.size > 0) this.#tellAll(changed);
   }
 
   /** A client's answer changes what is known of several objects, one after the other; and many clients may answer. */
@@ -313,14 +315,18 @@ export class ProgressOfObjects {
     for (const { key } of rollouts) this.#changed.add(key);
     if (isDue || this.#changed.size === 0) return;
     this.#options.clock.after(TELL_MS, () => {
-      const keys = [...this.#changed];
+      const keys = new Set(this.#changed);
       this.#changed.clear();
-      for (const key of keys) this.#tell(key);
+      this.#tellAll(keys);
     });
   }
 
   #tell(key: string): void {
-    for (const observer of this.#observers) observer(key);
+    this.#tellAll(new Set([key]));
+  }
+
+  #tellAll(keys: ReadonlySet<string>): void {
+    for (const observer of this.#observers) observer(keys);
   }
 
   #tracked(key: string, entry: Entry): Tracked {
@@ -396,12 +402,10 @@ const TELL_MS = 50;
 /** How long only a refusal of what nobody else has changed is held against an object. Milliseconds. */
 const BLAME_MS = 8_000;
 
-/** Of each proxy, its first words. */
-export function refusalsIn(refusals: ReadonlyMap<Recipient, readonly Refused[]>): readonly RefusedResource[] {
-  return [...refusals].flatMap(([{ nodeId, build }, [first]]) => {
-    if (first === undefined) return [];
-    const { typeUrl, name, message } = first;
-    return [{ nodeId, build, typeUrl, name, message }];
+/** Of each proxy, its words. */
+export function refusalsIn(refusals: ReadonlyMap<Recipient, Refused>): readonly RefusedResource[] {
+  return Array.from(refusals, ([{ nodeId, build }, { typeUrl, name, message }]) => {
+    return { nodeId, build, typeUrl, name, message };
   });
 }
 

@@ -3,21 +3,12 @@ import type { Opinions } from '../ads/rollouts/opinions.ts';
 import type { Recipient, Refused } from '../ads/rollouts/recipient.ts';
 import type { Concern, Rollout } from '../ads/rollouts/rollout.ts';
 
-/** What proxies refuse, with their words. */
-export type Refusals = ReadonlyMap<Recipient, readonly Refused[]>;
+/** What proxies refuse of one resource, with their words. */
+export type Refusals = ReadonlyMap<Recipient, Refused>;
 
-/** Only of those whose tenant is known does it count what they say. */
-export function isBelieved({ tenant }: Recipient): boolean {
-  return tenant !== '';
-}
-
-/** Of those whose tenant is known. */
-export function believed({ waiting, refusals, takers }: Opinions): Opinions {
-  return {
-    waiting: new Set([...waiting].filter(isBelieved)),
-    refusals: new Map([...refusals].filter(([recipient]) => isBelieved(recipient))),
-    takers: takers.filter(isBelieved),
-  };
+/** Only of those who have proven their tenant does it count what they say. */
+export function believed(opinions: Opinions): Opinions {
+  return opinions.proven;
 }
 
 /**
@@ -36,11 +27,11 @@ export function apartFromRestrictions(
       known.set(origins, (found = [...origins].flatMap((key) => open(key) ?? []).filter(({ restricts }) => restricts)));
     return found;
   };
-  const apart = new Map<Recipient, readonly Refused[]>();
+  const apart = new Map<Recipient, Refused>();
   const restrictions = new Set<Rollout>();
-  for (const [client, all] of refusals) {
-    const owed = all.flatMap((refused) => restrictionsIn(refused).filter((each) => isOwed(each, client, refused)));
-    if (owed.length === 0) apart.set(client, all);
+  for (const [client, refused] of refusals) {
+    const owed = restrictionsIn(refused).filter((each) => isOwed(each, client, refused));
+    if (owed.length === 0) apart.set(client, refused);
     for (const each of owed) restrictions.add(each);
   }
   return { apart, restrictions };
@@ -62,19 +53,18 @@ export function refusedAlong(
     }
     return rollouts;
   };
-  for (const [client, all] of refusals)
-    for (const refused of all)
-      for (const rollout of othersIn(refused)) {
-        if (found.has(rollout)) continue;
-        const concern = [...rollout.concerns].find((each) => isRefused(each, client, refused));
-        if (concern !== undefined) found.set(rollout, concern);
-      }
+  for (const [client, refused] of refusals)
+    for (const rollout of othersIn(refused)) {
+      if (found.has(rollout)) continue;
+      const concern = [...rollout.concerns].find((each) => isRefused(each, client, refused));
+      if (concern !== undefined) found.set(rollout, concern);
+    }
   return found;
 }
 
 function isRefused(concern: Concern, client: Recipient, { typeUrl, name }: Refused): boolean {
   if (concern.typeUrl !== typeUrl || !concern.names.has(name)) return false;
-  if (concern.refusals.get(client)?.some((each) => each.name === name) !== true) return false;
+  if (concern.refusals.get(client)?.has(name) !== true) return false;
   return believed(concern.opinionsOn(name)).takers.length === 0;
 }
 
@@ -88,7 +78,8 @@ function isOwed({ concerns }: Rollout, client: Recipient, { typeUrl, name }: Ref
 export function areAll(refusals: Refusals, waiting: ReadonlySet<Recipient>): boolean {
   if (refusals.size >= waiting.size) return true;
   const builds = new Set([...refusals.keys()].map(({ build }) => build));
-  return [...waiting].every(({ build }) => builds.has(build));
+  for (const { build } of waiting) if (!builds.has(build)) return false;
+  return true;
 }
 
 /** The tenants of those who refuse something for reasons that are not their own, or that several of a build have. */
@@ -96,7 +87,6 @@ export function tenantsIn(refusals: Refusals): ReadonlySet<string> {
   const builds = Map.groupBy(refusals.keys(), ({ build }) => build);
   const isShared = [...builds.values()].some((of) => of.length >= LEAST_LOCAL);
   const found = new Set<string>();
-  for (const [{ tenant }, all] of refusals)
-    if (isShared || !all.every(({ message }) => isLocalReason(message))) found.add(tenant);
+  for (const [{ tenant }, { message }] of refusals) if (isShared || !isLocalReason(message)) found.add(tenant);
   return found;
 }

@@ -1,5 +1,6 @@
 import { apartFromRestrictions, type Refusals, tenantsIn } from './refusals.ts';
-import type { Recipient } from '../ads/rollouts/recipient.ts';
+import { isProven, type Recipient } from '../ads/rollouts/recipient.ts';
+import type { Concern } from '../ads/rollouts/rollout.ts';
 import type { ProgressOfObjects } from './progress.ts';
 import type { Suspect, Suspects } from './suspects.ts';
 
@@ -65,11 +66,9 @@ export class Weighing {
     const [tenant] = tenants;
     if (tenants.size !== 1) return tenants.size > 1 ? 'everywhere' : 'nowhere';
     if (suspects.every(({ key }) => this.#options.namespaceOf(key) === tenant)) return 'everywhere';
-    const isOther = (each: Recipient): boolean => each.tenant !== '' && each.tenant !== tenant;
     const { rollouts } = this.#options.progress;
     for (const { key } of suspects)
-      for (const { waiting, reached } of rollouts.get(key)?.present() ?? [])
-        if ([...waiting, ...reached].some(isOther)) return 'nowhere';
+      for (const concern of rollouts.get(key)?.present() ?? []) if (concernsOthers(concern, tenant!)) return 'nowhere';
     return 'here';
   }
 
@@ -85,4 +84,10 @@ export class Weighing {
     const concerns = [...(progress.rollouts.get(key)?.present() ?? [])].filter(({ isLook }) => !isLook);
     return concerns.some(({ reached }) => [...reached].some((client) => !isLibrary(client)));
   }
+}
+
+/** Than clients of this tenant, and those that have not proven theirs. */
+function concernsOthers({ isLook, waiting, reached: { tenants } }: Concern, tenant: string): boolean {
+  if (!isLook) return tenants.size > (tenants.has(tenant) ? 1 : 0);
+  return [...waiting].some((each) => isProven(each) && each.tenant !== tenant);
 }

@@ -1,7 +1,8 @@
 import type { InFlight } from './in-flight.ts';
 import { Concern } from '../rollouts/rollout.ts';
 import { haveCommon } from '../store/names.ts';
-import type { Recipient, Refused } from '../rollouts/recipient.ts';
+import type { Recipient } from '../rollouts/recipient.ts';
+import { ownSizeOf, refusedAmong, type RefusedByName } from '../rollouts/refused-by-name.ts';
 import type { Names } from '../store/served.ts';
 import type { Sent } from './sent.ts';
 
@@ -13,7 +14,7 @@ export interface Standing {
   readonly pending: Names | undefined;
   readonly inFlight: InFlight;
   /** What the client refuses of these names now. */
-  refusedOf(names: Names): ReadonlyMap<string, Refused>;
+  refusedOf(names: Names): RefusedByName;
 }
 
 /** More concerns in one place are joined: objects may go on changing while a client says nothing. */
@@ -45,6 +46,16 @@ export class Awaited {
   /** Something of what is waited for is refused. */
   get refuses(): boolean {
     return this.#refused.length > 0;
+  }
+
+  /** How many names are remembered as refused: once for each concern. */
+  refusedNames(inFlight: Iterable<Sent>): number {
+    let names = 0;
+    for (const { refusals } of this.#all(inFlight)) {
+      const refused = refusals.get(this.#recipient);
+      if (refused !== undefined) names += ownSizeOf(refused);
+    }
+    return names;
   }
 
   owe(concern: Concern): void {
@@ -98,9 +109,13 @@ export class Awaited {
 
   /** The client is gone. */
   close(inFlight: Iterable<Sent>): void {
-    const all = [...this.#owed, ...this.#refused, ...[...inFlight].flatMap(({ concerns }) => concerns)];
+    const all = this.#all(inFlight);
     this.#owed = this.#refused = NONE;
     for (const concern of all) concern.leave(this.#recipient);
+  }
+
+  #all(inFlight: Iterable<Sent>): readonly Concern[] {
+    return [...this.#owed, ...this.#refused, ...[...inFlight].flatMap(({ concerns }) => concerns)];
   }
 
   /** What of it is still owed stays so. */
@@ -123,10 +138,7 @@ export class Awaited {
     free?.end(this.#recipient);
     if (bound === undefined) return;
     this.#refused = this.#with(this.#refused, bound);
-    bound.refuse(
-      this.#recipient,
-      [...refused.values()].filter(({ name }) => bound.names.has(name)),
-    );
+    bound.refuse(this.#recipient, bound === concern ? refused : refusedAmong(bound.names, [refused]));
   }
 
   #split(concern: Concern, names: Names | undefined): ReturnType<Concern['split']> {

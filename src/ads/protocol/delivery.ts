@@ -18,10 +18,9 @@ import { isLocalReason } from './local-reasons.ts';
 import { shortMessage } from './refusals.ts';
 import { refusedOf } from './refused-names.ts';
 import { RefusedRoom } from './refused-room.ts';
-import type { Refused } from '../rollouts/recipient.ts';
 import { newNamesOf, type Sent } from './sent.ts';
 import { NO_ROLLOUTS, type Rollout } from '../rollouts/rollout.ts';
-import type { Names, References, Served } from '../store/served.ts';
+import type { References, Served } from '../store/served.ts';
 import { Subscription, type SubscriptionContext } from './subscription.ts';
 import type { ResourceType, ResourceTypes } from '../types.ts';
 import { Unseen, type UnseenContext } from './unseen.ts';
@@ -176,8 +175,7 @@ export class Delivery implements Watcher {
 
   #standing(subscription: Subscription): Standing {
     const { all, ledger, inFlight } = subscription;
-    const refused = (names: Names): ReadonlyMap<string, Refused> => refusedOf(subscription, names, this.#view);
-    return { all, pending: ledger.pending, inFlight, refusedOf: refused };
+    return { all, pending: ledger.pending, inFlight, refusedOf: (names) => refusedOf(subscription, names, this) };
   }
 
   /** The next response, in the order of types, if one may be sent. */

@@ -1,11 +1,17 @@
 import { originsOf } from '../store/origins.ts';
+import { type RefusedByName, RefusedState } from '../rollouts/refused-by-name.ts';
 import type { Refused } from '../rollouts/recipient.ts';
-import type { EncodedResource } from '../store/resource.ts';
+import type { EncodedResource, Part } from '../store/resource.ts';
 import { common } from '../store/names.ts';
 import { GONE } from './refusals.ts';
 import type { Names } from '../store/served.ts';
 import type { Subscription } from './subscription.ts';
 import type { WorldView } from '../store/world.ts';
+
+/** Who sees a world, and may move to another one. */
+interface Viewer {
+  readonly view: WorldView;
+}
 
 /** Names of which the client refuses what it should have, among those that it refuses anything of. */
 export function refusedNames(subscription: Subscription, view: WorldView): string[] {
@@ -15,17 +21,22 @@ export function refusedNames(subscription: Subscription, view: WorldView): strin
 }
 
 /** What the client refuses of these names, in its own words: a whole state, or what it should have of some. */
-export function refusedOf(subscription: Subscription, names: Names, view: WorldView): ReadonlyMap<string, Refused> {
+export function refusedOf(subscription: Subscription, names: Names, viewer: Viewer): RefusedByName {
   const { ledger, type, wholeRefusal } = subscription;
-  if (wholeRefusal === undefined && ledger.refusals === undefined) return NOTHING;
-  const refused = new Map<string, Refused>();
-  for (const name of wholeRefusal === undefined ? common(names, ledger.refusals?.names ?? NO_NAMES) : names.keys()) {
-    const present = view.resolve(type.typeUrl, name)?.resource;
+  const { refusals } = ledger;
+  const refused = (name: string, messageOf: (version: string) => string | undefined): Refused | undefined => {
+    const present = viewer.view.resolve(type.typeUrl, name)?.resource;
     const version = (present ?? subscription.absent(name))?.version ?? GONE;
-    const message = ledger.refusals?.messageOf(name, version) ?? wholeRefusal?.message;
-    if (message !== undefined) refused.set(name, new RefusedResource(type.typeUrl, name, version, message, present));
+    const message = messageOf(version);
+    return message === undefined ? undefined : new RefusedResource(type.typeUrl, name, version, message, present);
+  };
+  const named = new Map<string, Refused>();
+  for (const name of refusals === undefined ? [] : common(names, refusals.names)) {
+    const found = refused(name, (version) => refusals!.messageOf(name, version));
+    if (found !== undefined) named.set(name, found);
   }
-  return refused;
+  if (wholeRefusal === undefined) return named;
+  return new RefusedState(names, named, { id: wholeRefusal, of: (name) => refused(name, () => wholeRefusal.message)! });
 }
 
 /** A client may refuse thousands, of which nobody asks what they were made from. */
@@ -35,7 +46,6 @@ class RefusedResource implements Refused {
   readonly version: string;
   readonly message: string;
   readonly #resource: EncodedResource | undefined;
-  #origins: ReadonlySet<string> | undefined;
 
   constructor(typeUrl: string, name: string, version: string, message: string, resource: EncodedResource | undefined) {
     this.typeUrl = typeUrl;
@@ -46,8 +56,17 @@ class RefusedResource implements Refused {
   }
 
   get origins(): ReadonlySet<string> {
-    return (this.#origins ??= this.#resource === undefined ? NO_NAMES : originsOf(this.#resource.body));
+    return this.#resource === undefined ? NO_NAMES : knownOrigins(this.#resource.body);
   }
+}
+
+/** Of what some client refuses: many may refuse the same. */
+const originsOfRefused = new WeakMap<Part, ReadonlySet<string>>();
+
+function knownOrigins(body: Part): ReadonlySet<string> {
+  let origins = originsOfRefused.get(body);
+  if (origins === undefined) originsOfRefused.set(body, (origins = originsOf(body)));
+  return origins;
 }
 
 function versionFor(subscription: Subscription, name: string, view: WorldView): string {
@@ -55,4 +74,3 @@ function versionFor(subscription: Subscription, name: string, view: WorldView): 
 }
 
 const NO_NAMES: ReadonlySet<string> = new Set();
-const NOTHING: ReadonlyMap<string, Refused> = new Map();

@@ -5,6 +5,8 @@ import type { Subscription } from './subscription.ts';
 const SHARE = 1 / 8;
 /** What is remembered of a refused name: measured. */
 const NAME_BYTES = 1_000;
+/** And what it takes each further time that the name has changed: measured. */
+const AGAIN_BYTES = 150;
 
 /** For {@link RefusedRoom}. */
 export function shareForRefused(most?: number): HeapShare {
@@ -29,9 +31,8 @@ export class RefusedRoom {
 
   /** Throws if there is no room for what is refused now. */
   charge(subscriptions: readonly (Subscription | undefined)[]): void {
-    let names = 0;
-    for (const subscription of subscriptions) names += subscription?.ledger.refusals?.size ?? 0;
-    const bytes = names * NAME_BYTES;
+    let bytes = 0;
+    for (const subscription of subscriptions) if (subscription !== undefined) bytes += bytesFor(subscription);
     if (bytes === this.#bytes) return;
     if (bytes > this.#bytes) this.#share.take(this.#address, bytes - this.#bytes);
     else this.#share.give(this.#address, this.#bytes - bytes);
@@ -42,4 +43,9 @@ export class RefusedRoom {
     this.#share.give(this.#address, this.#bytes);
     this.#bytes = 0;
   }
+}
+
+function bytesFor({ ledger, awaited, inFlight }: Subscription): number {
+  const names = ledger.refusals?.size ?? 0;
+  return names * NAME_BYTES + Math.max(0, awaited.refusedNames(inFlight) - names) * AGAIN_BYTES;
 }

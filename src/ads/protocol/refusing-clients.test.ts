@@ -16,7 +16,8 @@ class Refuser {
   /** How often the world was asked for a resource. */
   looks = 0;
 
-  constructor(delta: boolean, server = new TestServer()) {
+  /** @param isNew it refuses the first that it is sent. */
+  constructor(delta: boolean, server = new TestServer(), isNew = false) {
     this.#delta = delta;
     this.server = server;
     this.view = this.server.store.enter({ roots: ['mesh'], qualifiers: [] });
@@ -26,9 +27,11 @@ class Refuser {
       return resolve(...args);
     };
     this.#delivery = this.server.open(this.view, delta);
-    this.publish('good');
+    if (isNew) this.publish('bad');
+    else this.publish('good');
     this.ask({ names: delta ? ['*'] : [] });
-    this.answerAll();
+    this.answerAll(isNew ? 'it is bad' : undefined);
+    if (isNew) return;
     this.publish('bad');
     this.answerAll('it is bad');
   }
@@ -67,8 +70,10 @@ class Refuser {
 
   /** By client, names of what it refuses. */
   get refused(): readonly (readonly string[])[] {
-    const refusals = this.server.rollouts.get('object')!.refusals().values();
-    return [...refusals].map((all) => all.map(({ name }) => name));
+    const { concerns } = this.server.rollouts.get('object')!;
+    const refusals = [...concerns].flatMap(({ refusals }) => [...refusals]);
+    const byClient = Map.groupBy(refusals, ([client]) => client);
+    return [...byClient.values()].map((all) => all.flatMap(([, refused]) => [...refused.keys()]));
   }
 }
 
@@ -92,6 +97,23 @@ test('a request for something else does not have all that a client refuses looke
   expect(client.looks).toBeLessThan(10);
 });
 
+test('a whole state that a client refuses is not looked at name by name, until somebody asks what the client refuses', () => {
+  const client = new Refuser(false, new TestServer(), true);
+  const looks = Array.from({ length: 5 }, (_, i) => {
+    client.publish(`worse ${i}`);
+    client.looks = 0;
+    client.answerAll('it is bad');
+    return client.looks;
+  });
+  // What has changed is looked at when it is sent.
+  expect(looks).toEqual(looks.map(() => NAMES.length));
+  expect(client.refused.map(({ length }) => length)).toEqual([6 * NAMES.length]);
+  client.looks = 0;
+  const refusals = client.server.rollouts.get('object')!.refusals();
+  expect([...refusals.values()]).toMatchObject([{ name: NAMES[0], version: 'worse 4', message: 'it is bad' }]);
+  expect(client.looks).toBe(1);
+});
+
 test('what a client takes after all it does not refuse', () => {
   const client = new Refuser(true);
   client.retry();
@@ -107,4 +129,16 @@ test('there is room for a bounded number of refused names, half of it for one ad
   expect(() => new Refuser(true, server)).toThrow('no room left for what this client rejects');
   clients[0]!.close();
   expect(new Refuser(true, server).refused.length).toBeGreaterThan(0);
+});
+
+test('each change of the same names takes room, as long as the client refuses it', () => {
+  const server = new TestServer();
+  server.refused = shareForRefused(2 * NAMES.length * (1_000 + 2 * 150));
+  const client = new Refuser(true, server);
+  const refuse = (content: string): void => {
+    client.publish(content);
+    client.answerAll('it is bad');
+  };
+  for (let i = 0; i < 3; i++) refuse(`worse ${i}`);
+  expect(() => refuse('worst')).toThrow('no room left for what this client rejects');
 });

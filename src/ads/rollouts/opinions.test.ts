@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Recipient, Refused } from './recipient.ts';
 import { Concern, type Rollout } from './rollout.ts';
+import { RefusedState } from './refused-by-name.ts';
 import { Rollouts } from './rollouts.ts';
 
 const [one, other, third] = ['one', 'other', 'third'].map((stream): Recipient => ({
@@ -9,7 +10,8 @@ const [one, other, third] = ['one', 'other', 'third'].map((stream): Recipient =>
   build: '',
   tenant: '',
 })) as [Recipient, Recipient, Recipient];
-const refused: Refused = { typeUrl: 'cds', name: 'a', version: 'v', message: 'no', origins: new Set() };
+const a: Refused = { typeUrl: 'cds', name: 'a', version: 'v', message: 'no', origins: new Set() };
+const refused = new Map([['a', a]]);
 
 class Lab {
   #timers: (() => void)[] = [];
@@ -26,6 +28,14 @@ class Lab {
     return concern;
   }
 
+  /** It has changed again, and they acknowledge it. */
+  takes(name: string, ...recipients: readonly Recipient[]): void {
+    const concern = new Concern('cds', new Map([[name, [this.rollout]]]));
+    for (const recipient of recipients) concern.begin(recipient);
+    for (const recipient of recipients) concern.end(recipient);
+    this.pass();
+  }
+
   pass(): void {
     // What is given up now may be wanted again soon.
     for (let check = 0; check < 2; check++) for (const work of this.#timers.splice(0)) work();
@@ -36,7 +46,7 @@ test('clients with other interests have opinions on the same resource', () => {
   const lab = new Lab();
   const own = lab.concern('cds', one);
   const others = lab.concern('cds', other, third);
-  own.refuse(one, [refused]);
+  own.refuse(one, refused);
   expect(own.opinionsOn('a')).toMatchObject({ takers: [] });
   expect([...own.opinionsOn('a').waiting]).toEqual([one, other, third]);
   expect([...others.opinionsOn('a').refusals.keys()]).toEqual([one]);
@@ -47,7 +57,7 @@ test('clients with other interests have opinions on the same resource', () => {
 test('who has acknowledged it does not change its opinion when nobody else is waited for', () => {
   const lab = new Lab();
   const own = lab.concern('cds', one);
-  own.refuse(one, [refused]);
+  own.refuse(one, refused);
   lab.concern('cds', other).end(other);
   lab.pass();
   expect(lab.rollout.concerns).toEqual(new Set([own]));
@@ -65,18 +75,37 @@ test('nobody can make it forgotten that others have taken it', () => {
   const lab = new Lab();
   const [liar, mate] = [1, 2].map((i) => ({ ...one, stream: `liar ${i}`, tenant: 'liar' })) as [Recipient, Recipient];
   const own = lab.concern('cds', liar);
-  own.refuse(liar, [refused]);
+  own.refuse(liar, refused);
   const taker = { ...other, tenant: 'other' };
   lab.concern('cds', taker).end(taker);
   lab.pass();
-  for (let i = 0; i < 1_000; i++) {
-    const concern = new Concern('cds', new Map([['b', [lab.rollout]]]));
-    concern.begin(mate);
-    concern.end(mate);
-    lab.pass();
-  }
+  for (let i = 0; i < 1_000; i++) lab.takes('b', mate);
   expect(own.opinionsOn('a').takers).toEqual([taker]);
   expect([...lab.rollout.present()].length).toBeLessThanOrEqual(129);
+});
+
+test('clients that have not proven their tenant cannot make it forgotten either, nor does what they take count', () => {
+  const lab = new Lab();
+  const own = lab.concern('cds', one);
+  const tenants = ['x', 'y', 'z'].map((tenant) => ({ ...other, stream: tenant, tenant }));
+  const [x, y] = tenants as [Recipient, Recipient];
+  const both = lab.concern('cds', x, y);
+  for (const taker of [x, y]) both.end(taker);
+  for (let i = 0; i < 98; i++) lab.takes('b', tenants[i % 3]!);
+  for (let i = 0; i < 1_000; i++) lab.takes('b', third);
+  expect(own.opinionsOn('a').takers).toEqual([x, y]);
+  const kept = [...lab.rollout.present()].filter(({ reached }) => [...reached].some(({ tenant }) => tenant !== ''));
+  expect(kept).toHaveLength(99);
+  expect([...lab.rollout.present()].length).toBeLessThanOrEqual(256);
+});
+
+test('what several tenants have in common counts against none of them', () => {
+  const lab = new Lab();
+  const own = lab.concern('cds', one);
+  const [x, y] = ['x', 'y'].map((tenant) => ({ ...other, stream: tenant, tenant })) as [Recipient, Recipient];
+  lab.concern('cds', x).end(x);
+  for (let i = 0; i < 1_000; i++) lab.takes('b', x, y);
+  expect(own.opinionsOn('a').takers).toEqual([x]);
 });
 
 test('however many clients come and go, few of them are remembered', () => {
@@ -137,4 +166,46 @@ test('what is waited for in fewer concerns is as old as the oldest of them', () 
   const own = lab.concern('cds', one);
   expect(own.opinionsOn('a').waiting).toContain(one);
   expect(lab.rollout.isAbout(joined)).toBe(false);
+});
+
+test('who refuses each of many names is found in as many steps as there are names', () => {
+  const lab = new Lab();
+  const names = Array.from({ length: 300 }, (_, i) => `name-${i}`);
+  const rollouts = names.map((name) => lab.rollouts.begin(name));
+  const concern = new Concern('cds', new Map(names.map((name, i) => [name, [rollouts[i]!]])));
+  let steps = 0;
+  const counted = (name: string): Refused => ({
+    ...a,
+    get name() {
+      steps++;
+      return name;
+    },
+  });
+  concern.begin(one);
+  concern.refuse(one, new Map(names.map((name) => [name, counted(name)])));
+  for (const name of names) expect(concern.opinionsOn(name).refusals.size).toBe(1);
+  for (const rollout of rollouts) expect([...rollout.refusals({ alone: true }).keys()]).toEqual([one]);
+  expect(steps).toBeLessThan(5 * names.length);
+});
+
+test('what a client refuses is not looked up, nor remembered, to find out whom a resource concerns', () => {
+  const lab = new Lab();
+  const names = Array.from({ length: 100 }, (_, i) => `name-${i}`);
+  const concern = new Concern('cds', new Map(names.map((name) => [name, [lab.rollout]])));
+  const looks: string[] = [];
+  const refusal = {
+    id: {},
+    of(name: string): Refused {
+      looks.push(name);
+      return { ...a, name };
+    },
+  };
+  for (const client of [one, other]) concern.begin(client);
+  concern.refuse(one, new RefusedState(concern.names, new Map(), refusal));
+  expect([...concern.refusedNames()]).toEqual(names);
+  for (const name of names)
+    expect(concern.opinionsOn(name)).toMatchObject({ takers: [], waiting: new Set([one, other]) });
+  expect(looks).toEqual([]);
+  for (let i = 0; i < 2; i++) expect(concern.opinionsOn('name-7').refusals.get(one)).toMatchObject({ name: 'name-7' });
+  expect(looks).toEqual(['name-7', 'name-7']);
 });

@@ -8,6 +8,11 @@ export interface Recipient {
   readonly tenant: string;
 }
 
+/** Whether it has proven of which tenant it is. */
+export function isProven({ tenant }: Recipient): boolean {
+  return tenant !== '';
+}
+
 /** Why a client does not take what an object has changed. */
 export interface Refused {
   readonly typeUrl: string;

@@ -1,8 +1,11 @@
 import type { Alike } from '../../alike.ts';
-import { type Opinions, opinionsOf } from './opinions.ts';
+import { NamesByChanger } from './names-by-changer.ts';
+import { type Audience, type Concerns, type Opinions, opinionsOf } from './opinions.ts';
 import type { Recipient, Refused } from './recipient.ts';
 import { common } from '../store/names.ts';
+import { isSame, refusedAmong, type RefusedByName } from './refused-by-name.ts';
 import { Reached } from './reached.ts';
+import { Remembered } from './remembered.ts';
 import type { Names } from '../store/served.ts';
 
 /** What rollouts have in common. */
@@ -13,7 +16,10 @@ interface Registry {
   readonly epoch: object;
   /** Increasing. */
   nextId(): number;
-  about(key: string, find: () => About): About;
+  /** @param changers the same array wherever it is about the same resource. */
+  about(changers: readonly Rollout[], resource: string, find: () => About): About;
+  /** The same object for the same concerns. */
+  audienceOf(concerns: Concerns): Audience;
   /** What is known {@link about} something may no longer be so. */
   outdate(): void;
   /** Nobody waits for this any more. */
@@ -28,8 +34,6 @@ interface Registry {
 export interface About {
   readonly changers: ReadonlySet<Rollout>;
   opinions: Opinions | undefined;
-  /** By changer, those that refuse what it has made of it. */
-  refusers: ReadonlyMap<Rollout, ReadonlySet<Recipient>> | undefined;
 }
 
 /** What one object has changed and not every client that it concerns has acknowledged. */
@@ -43,8 +47,7 @@ export class Rollout {
   readonly concerns = new Set<Concern>();
   /** How many of them count as open. */
   open = 0;
-  /** Ended, the oldest first, each with the tenant of its clients. */
-  readonly #reached = new Map<Concern, string>();
+  #ended: Remembered<Concern> | undefined;
   #reconsideredAt = 0;
 
   constructor(key: string, registry: Registry, restricts: boolean) {
@@ -55,8 +58,7 @@ export class Rollout {
 
   /** What it means for whom, as far as it is about what is in force and remembered: also where nobody waits. */
   *present(): Generator<Concern> {
-    for (const concern of new Set([...this.concerns, ...this.#reached.keys()]))
-      if (this.isAbout(concern)) yield concern;
+    for (const concern of new Set([...this.concerns, ...(this.#ended ?? [])])) if (this.isAbout(concern)) yield concern;
   }
 
   /** Nobody is waiting for it. */
@@ -76,25 +78,22 @@ export class Rollout {
   }
 
   /**
-   * Those that refuse something of it now.
+   * Those that refuse something of it now, each with the first of that.
    * @param alone only what is not the fault of another object just as well.
    */
-  refusals({ alone = false } = {}): ReadonlyMap<Recipient, readonly Refused[]> {
-    const found = new Map<Recipient, Refused[]>();
+  refusals({ alone = false } = {}): ReadonlyMap<Recipient, Refused> {
+    const found = new Map<Recipient, Refused>();
     for (const concern of this.concerns)
-      for (const [recipient, all] of concern.refusals) {
-        const own = all.filter((refused) => {
-          const blamed = concern.blamedFor(refused, recipient);
-          return blamed.has(this) && !(alone && blamed.size > 1);
-        });
-        if (own.length > 0) found.set(recipient, [...(found.get(recipient) ?? []), ...own]);
+      for (const recipient of concern.refusals.keys()) {
+        const first = found.has(recipient) ? undefined : concern.firstRefused(this, recipient, alone);
+        if (first !== undefined) found.set(recipient, first);
       }
     return found;
   }
 
   /** How many clients it has concerned since the last {@link restart}: of those that are gone only if nobody is left. */
   reached(known = new Map<string, number>()): number {
-    const concerns = [...this.#reached.keys(), ...this.concerns].filter(({ isLook }) => !isLook);
+    const concerns = [...(this.#ended ?? []), ...this.concerns].filter(({ isLook }) => !isLook);
     // What is changed together mostly concerns the same clients.
     const key = concerns.map(({ id }) => id).join();
     let count = known.get(key);
@@ -113,31 +112,19 @@ export class Rollout {
   ended(concern: Concern): void {
     this.open--;
     this.concerns.delete(concern);
-    if (!concern.isLook) this.#remember(concern);
-  }
-
-  /**
-   * An object may keep changing while a client lags, or be asked for again and again: then exact numbers no longer
-   * matter. But no tenant can make it forgotten that another one has taken it. Many go at once, so that each costs little.
-   */
-  #remember(concern: Concern): void {
-    this.#reached.set(concern, concern.reached.tenant);
-    if (this.#reached.size <= MOST_REMEMBERED) return;
-    const byTenant = [...Map.groupBy(this.#reached.keys(), (each) => this.#reached.get(each)!).values()];
-    while (this.#reached.size > MOST_REMEMBERED / 2)
-      this.#reached.delete(byTenant.reduce((a, b) => (b.length > a.length ? b : a)).shift()!);
+    if (!concern.isLook) (this.#ended ??= new Remembered()).add(concern);
   }
 
   /** From now on, it is about another generation. Clients that acknowledged earlier changes no longer count. */
   restart(): void {
-    this.#reached.clear();
+    this.#ended = undefined;
     this.reconsider();
   }
 
   /** Others may remember it for a while, but not for what it knew. */
   end(): void {
     this.isOver = true;
-    this.#reached.clear();
+    this.#ended = undefined;
   }
 
   /** From now on, another generation may be in force. What clients make of it is yet to be seen. */
@@ -152,9 +139,6 @@ export class Rollout {
   }
 }
 
-/** Of many tenants: several of these see the same. At least half of it is kept. */
-const MOST_REMEMBERED = 128;
-
 /**
  * What some changes mean for clients that have asked for the same: shared by all of them. Each is waited for until it has
  * acknowledged all of it, or until it is gone.
@@ -168,12 +152,13 @@ export class Concern {
   readonly rollouts: ReadonlySet<Rollout>;
   readonly waiting = new Set<Recipient>();
   readonly reached: Reached;
-  readonly refusals = new Map<Recipient, readonly Refused[]>();
+  readonly refusals = new Map<Recipient, RefusedByName>();
   /** What this was split off from, or the oldest that it was joined from; itself if it was neither. */
   readonly whole: Concern;
   readonly #registry: Registry;
   /** What this was split into, by the rollouts of the second part. */
   #parts: Map<string, readonly [Concern, Concern]> | undefined;
+  #byChanger: NamesByChanger<Rollout> | undefined;
   #isOpen = false;
 
   /** @param names with at least one rollout. */
@@ -222,20 +207,42 @@ export class Concern {
     return this.#about(name).changers;
   }
 
+  /** By anybody. */
+  refusedNames(): ReadonlySet<string> {
+    const found = new Set<string>();
+    for (const refused of this.refusals.values()) {
+      if (found.size === this.names.size) break;
+      for (const name of refused.keys()) found.add(name);
+    }
+    return found;
+  }
+
+  /** The first of what a client refuses here that is the fault of an object; as of `#isBlamed`. */
+  firstRefused(rollout: Rollout, recipient: Recipient, alone: boolean): Refused | undefined {
+    const refused = this.refusals.get(recipient)!;
+    this.#byChanger ??= new NamesByChanger(this.names);
+    for (const names of this.#byChanger.of(rollout))
+      for (const name of common(names, refused)) {
+        const first = refused.get(name)!;
+        if (this.#isBlamed(rollout, first, recipient, alone)) return first;
+      }
+    return undefined;
+  }
+
   /**
-   * The changers of a refused resource that it was made from, as far as they are waiting for this client; if there are
-   * none, all of them.
+   * Whether what a client refuses here is the fault of an object that changed it. Those are to blame that the resource
+   * was made from and that are waiting for this client; if there are none, all of its changers.
+   * @param alone and of no other.
    */
-  blamedFor({ name, origins }: Refused, recipient: Recipient): ReadonlySet<Rollout> {
-    const about = this.#about(name);
-    const { changers } = about;
-    const refusers = (about.refusers ??= new Map(
-      Array.from(changers, (changer) => [changer, refusersOf(changer, this.typeUrl, name)]),
-    ));
-    const makers = [...changers].filter(
-      (changer) => origins.has(changer.key) && refusers.get(changer)?.has(recipient) === true,
-    );
-    return makers.length > 0 ? new Set(makers) : changers;
+  #isBlamed(rollout: Rollout, { name, origins }: Refused, recipient: Recipient, alone: boolean): boolean {
+    const { changers } = this.#about(name);
+    const isRefused = (concern: Concern): boolean =>
+      concern.typeUrl === this.typeUrl && concern.refusals.get(recipient)?.has(name) === true;
+    const isMaker = ({ key, concerns }: Rollout): boolean =>
+      origins.has(key) && (concerns.has(this) || some(concerns, isRefused));
+    const isOther = (changer: Rollout): boolean => changer !== rollout && isMaker(changer);
+    if (isMaker(rollout)) return !alone || !some(changers, isOther);
+    return (!alone || changers.size === 1) && !some(changers, isOther);
   }
 
   /** What all clients make of one of these resources, apart from what restricts them, whatever else each has asked for. */
@@ -245,22 +252,22 @@ export class Concern {
       this.typeUrl,
       name,
       [...about.changers].flatMap((changer) => (changer.restricts ? [] : [...changer.present()])),
+      (concerns) => this.#registry.audienceOf(concerns),
     ));
   }
 
   #about(name: string): About {
     const own = this.names.get(name) ?? NO_ROLLOUTS;
-    const key = [this.typeUrl, name, ...own.map((rollout) => rollout.key)].join(' ');
     const changersIn = ({ typeUrl, names }: Concern): readonly Rollout[] =>
       typeUrl === this.typeUrl ? (names.get(name) ?? NO_ROLLOUTS) : NO_ROLLOUTS;
-    return this.#registry.about(key, () => {
+    return this.#registry.about(own, `${this.typeUrl} ${name}`, () => {
       const changers = new Set(own.flatMap(({ concerns }) => [...concerns].flatMap(changersIn)));
-      return { changers, opinions: undefined, refusers: undefined };
+      return { changers, opinions: undefined };
     });
   }
 
   /** Not the end: it waits until the client takes it, or something else. */
-  refuse(recipient: Recipient, refused: readonly Refused[]): void {
+  refuse(recipient: Recipient, refused: RefusedByName): void {
     const known = this.refusals.get(recipient);
     if (known !== undefined && isSame(known, refused)) return;
     this.refusals.set(recipient, refused);
@@ -303,7 +310,10 @@ export class Concern {
    */
   split(names: Names, recipient: Recipient): readonly [free: Concern | undefined, bound: Concern | undefined] {
     const bound = new Set<Rollout>();
-    for (const name of common(this.names, names)) for (const each of this.names.get(name)!) bound.add(each);
+    for (const name of common(this.names, names)) {
+      for (const each of this.names.get(name)!) bound.add(each);
+      if (bound.size === this.rollouts.size) break;
+    }
     if (bound.size === 0) return [this, undefined];
     if (bound.size === this.rollouts.size) return [undefined, this];
     const [a, b] = this.#split(bound);
@@ -359,30 +369,20 @@ function joinedFrom(concerns: readonly Concern[]): Concern {
   return new Concern(oldest.typeUrl, names, oldest);
 }
 
-function refusersOf({ concerns }: Rollout, typeUrl: string, name: string): ReadonlySet<Recipient> {
-  const found = new Set<Recipient>();
-  for (const concern of concerns)
-    if (concern.typeUrl === typeUrl && concern.names.has(name))
-      for (const [recipient, refused] of concern.refusals)
-        if (refused.some((each) => each.name === name)) found.add(recipient);
-  return found;
-}
-
 /** A client is waited for by other concerns, which know what it has refused. */
 function replace(former: readonly Concern[], by: readonly Concern[], recipient: Recipient): void {
   const refused = former.flatMap(({ refusals }) => refusals.get(recipient) ?? []);
   for (const concern of by) {
     concern.begin(recipient);
-    const own = refused.filter(({ name }) => concern.names.has(name));
-    if (own.length > 0) concern.refuse(recipient, own);
+    const own = refusedAmong(concern.names, refused);
+    if (own.size > 0) concern.refuse(recipient, own);
   }
   for (const concern of former) concern.leave(recipient);
 }
 
-function isSame(a: readonly Refused[], b: readonly Refused[]): boolean {
-  const same = (one: Refused, other: Refused): boolean =>
-    one.name === other.name && one.version === other.version && one.message === other.message;
-  return a.length === b.length && a.every((each, i) => same(each, b[i]!));
+function some<T>(all: Iterable<T>, is: (each: T) => boolean): boolean {
+  for (const each of all) if (is(each)) return true;
+  return false;
 }
 
 const NOTHING: ReadonlySet<Rollout> = new Set();

@@ -1,4 +1,5 @@
 import { Alike } from '../../alike.ts';
+import { Audience, type Concerns } from './opinions.ts';
 import type { Names } from '../store/served.ts';
 import type { Recipient } from './recipient.ts';
 import { type About, type Concern, Rollout } from './rollout.ts';
@@ -36,7 +37,8 @@ export class Rollouts {
   #scheduled = false;
   #lastId = 0;
   /** Many clients may refuse the same: it is found out once what is known about it. */
-  readonly #about = new Map<string, About>();
+  readonly #about = new Map<readonly Rollout[], Map<string, About>>();
+  readonly #audiences = new Map<string, Audience>();
   readonly joined = new Alike<Concern>();
   readonly #gone = new WeakSet<Recipient>();
 
@@ -121,12 +123,23 @@ export class Rollouts {
 
   outdate(): void {
     if (this.#about.size > 0) this.#about.clear();
+    if (this.#audiences.size > 0) this.#audiences.clear();
   }
 
-  about(key: string, find: () => About): About {
-    let about = this.#about.get(key);
-    if (about === undefined) this.#about.set(key, (about = find()));
+  about(changers: readonly Rollout[], resource: string, find: () => About): About {
+    let known = this.#about.get(changers);
+    if (known === undefined) this.#about.set(changers, (known = new Map<string, About>()));
+    let about = known.get(resource);
+    if (about === undefined) known.set(resource, (about = find()));
     return about;
+  }
+
+  /** A client may refuse thousands of names in each of these. */
+  audienceOf(concerns: Concerns): Audience {
+    const key = concerns.map(({ id }) => id).join();
+    let audience = this.#audiences.get(key);
+    if (audience === undefined) this.#audiences.set(key, (audience = Audience.of(concerns)));
+    return audience;
   }
 
   #schedule(): void {
