@@ -1,4 +1,4 @@
-import type { Alike } from '../../alike.ts';
+import type { Alike } from '../../base/alike.ts';
 import { type Opinions, opinionsOf } from './opinions.ts';
 import type { Recipient, Refused } from './recipient.ts';
 import { common } from '../store/names.ts';

@@ -1,4 +1,4 @@
-import { Alike } from '../../alike.ts';
+import { Alike } from '../../base/alike.ts';
 import type { Names } from '../store/served.ts';
 import type { Recipient } from './recipient.ts';
 import { type About, type Concern, Rollout } from './rollout.ts';
