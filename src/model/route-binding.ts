@@ -26,11 +26,12 @@ export interface RouteTarget {
 /**
  * What an object with routes says about whom they concern, and all that selection sees of it, whatever its kind: hosts,
  * where it is attached, who sees it, and what its rules need of clients and services. The rules themselves are read by
- * those who spell them, by key. Age breaks ties.
+ * those who spell them, by key. Age breaks ties. It stays equal while only the rules change.
  */
 export interface RouteBinding extends Aged {
   /** `source/namespace/name` */
   readonly key: string;
+  /** Without its generation. */
   readonly ref: ObjectRef;
   /** Distinct. */
   readonly parents: readonly Parent[];

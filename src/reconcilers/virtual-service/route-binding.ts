@@ -1,3 +1,4 @@
+import { withoutGeneration } from '../../api/object.ts';
 import { printSelector } from '../../model/labels.ts';
 import { MESH, type Parent, type RouteBinding, type RouteTarget } from '../../model/route-binding.ts';
 import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
@@ -14,7 +15,8 @@ export function routeBindingOf(model: VirtualServiceModel): RouteBinding {
     ...(port !== undefined && { port }),
   }));
   return {
-    ...{ key, ref, name, namespace, createdAt, hosts, exportTo },
+    ref: withoutGeneration(ref),
+    ...{ key, name, namespace, createdAt, hosts, exportTo },
     parents: [...new Set(model.gateways)].map(parentOf),
     hasRequests: model.http.length > 0,
     needs: {
