@@ -20,6 +20,7 @@ module.exports = {
       from: { path: '^src/cache/' },
       to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
     },
+    only('base-imports-nothing', 'base/', ['base/']),
     only('cache-imports-nothing', 'cache/', ['cache/']),
     only('api-imports-nothing', 'api/', ['api/']),
     only('yaml', 'yaml/', ['yaml/', 'api/(json|schema-path)\\.ts$']),
@@ -31,26 +32,14 @@ module.exports = {
       'identity/',
       'ads/(types|transport/(authentication|headcount|secure-port|server-options))\\.ts$',
       'api/json\\.ts$',
-      '(clock|fair-semaphore)\\.ts$',
+      'base/',
     ]),
     // Keys of token issuers.
-    only('jwks', 'jwks/', [
-      'jwks/',
-      'model/',
-      'api/json\\.ts$',
-      '(clock|fair-semaphore)\\.ts$',
-      'reconcilers/security/key-set\\.ts$',
-    ]),
+    only('jwks', 'jwks/', ['jwks/', 'model/', 'api/json\\.ts$', 'base/', 'reconcilers/security/key-set\\.ts$']),
     // Names of gateways between networks.
-    only('gateway-hosts', 'gateway-hosts/', ['gateway-hosts/', 'model/', '(clock|fair-semaphore)\\.ts$']),
+    only('gateway-hosts', 'gateway-hosts/', ['gateway-hosts/', 'model/', 'base/']),
     // Secrets for proxies.
-    only('credentials', 'credentials/', [
-      'credentials/',
-      'identity/pem\\.ts$',
-      'model/',
-      'api/json\\.ts$',
-      'clock\\.ts$',
-    ]),
+    only('credentials', 'credentials/', ['credentials/', 'identity/pem\\.ts$', 'model/', 'api/json\\.ts$', 'base/']),
     only('reconcilers', 'reconcilers/', [
       'reconcilers/',
       'api/',
@@ -69,12 +58,7 @@ module.exports = {
       to: { path: '^src/model/(virtual-service|sidecar)' },
     },
     only('status', 'status/', ['status/', 'api/', 'model/']),
-    only('ads', 'ads/', [
-      'ads/',
-      'envoy/gen/',
-      'api/object\\.ts$',
-      '(alike|fair-semaphore|grpc-status|listen-error)\\.ts$',
-    ]),
+    only('ads', 'ads/', ['ads/', 'envoy/gen/', 'api/object\\.ts$', 'base/']),
     {
       // Bytes, then what is in force, then who holds what; connections on top.
       name: 'ads-transport-on-top',
@@ -89,9 +73,9 @@ module.exports = {
       to: { path: '^src/ads/protocol/' },
     },
     // Other clusters that objects come from.
-    only('clusters', 'clusters/', ['clusters/', 'api/', 'yaml/document\\.ts$', '(backoff|clock)\\.ts$']),
+    only('clusters', 'clusters/', ['clusters/', 'api/', 'yaml/document\\.ts$', 'base/']),
     // An etcd that is not ours: it knows nothing of clusters.
-    only('etcd', 'etcd/', ['etcd/', '(backoff|clock|spacing)\\.ts$']),
+    only('etcd', 'etcd/', ['etcd/', 'base/']),
     // Cilium's ClusterMesh: formats, readers and the exporter.
     only('clustermesh', 'clustermesh/', [
       'clustermesh/',
@@ -101,7 +85,7 @@ module.exports = {
       'yaml/document\\.ts$',
       'clusters/(connection|refusal)\\.ts$',
       'directory/watchers\\.ts$',
-      '(backoff|clock|doubt|spacing)\\.ts$',
+      'base/',
     ]),
     // Joins those, an API server and the graph.
     only('other-clusters', 'other-clusters/', [
@@ -111,16 +95,18 @@ module.exports = {
       'clustermesh/',
       'clusters/',
       'config/config\\.ts$',
+      'credentials/',
       'debug/(cluster-report|peer-address)\\.ts$',
       'directory/folder\\.ts$',
       'engine/(committer|engine|mesh-config-choice|namespace-filter)\\.ts$',
       'etcd/(access|error)\\.ts$',
       'kube/',
       'mesh\\.ts$',
+      'mesh/resources/credentials\\.ts$',
       'model/cluster-mesh\\.ts$',
       'model/credential\\.ts$',
       'secure/token-issuer\\.ts$',
-      '(clock|cluster-credentials|version)\\.ts$',
+      'base/',
     ]),
     // What the API server asks before it stores an object.
     only('webhooks', 'webhooks/', [
@@ -129,7 +115,7 @@ module.exports = {
       'injection/',
       'model/proxy-config\\.ts$',
       'ops/connections\\.ts$',
-      '(clock|fair-semaphore|listen-error)\\.ts$',
+      'base/',
     ]),
     // What a Pod becomes, and what its traffic passes.
     only('interception', 'interception/', ['interception/', 'model/cidr\\.ts$', 'api/quote\\.ts$']),
@@ -142,7 +128,7 @@ module.exports = {
       'yaml/',
       'directory/lines\\.ts$',
     ]),
-    only('kube', 'kube/', ['kube/', 'api/', 'cache/', '(backoff|clock|doubt|fair-semaphore)\\.ts$']),
+    only('kube', 'kube/', ['kube/', 'api/', 'cache/', 'base/']),
     only('directory', 'directory/', ['directory/', 'api/', 'cache/', 'yaml/']),
     only('mesh', 'mesh', [
       'mesh',
@@ -156,9 +142,9 @@ module.exports = {
       'ads/store/(publication|resource)\\.ts$',
       'ads/rollouts/rollout\\.ts$',
       'ads/types\\.ts$',
-      'alike\\.ts$',
+      'base/',
     ]),
-    only('ops', 'ops/', ['ops/', 'api/', 'config/', '(listen-error|served-types)\\.ts$']),
+    only('ops', 'ops/', ['ops/', 'api/', 'config/', 'base/', 'envoy/encode/served-types\\.ts$']),
     // Beside an Envoy: nothing of the control plane, whose memory each Pod would pay for.
     only('agent', 'agent/', [
       'agent/',
@@ -169,7 +155,7 @@ module.exports = {
       'ops/(connections|log-line)\\.ts$',
       'reconcilers/durations\\.ts$',
       'yaml/document\\.ts$',
-      '(backoff|clock|contained-errors|grpc-status|listen-error)\\.ts$',
+      'base/',
     ]),
     only('cli', 'cli/', [
       'cli/',
@@ -185,7 +171,9 @@ module.exports = {
       'injection/',
       'interception/',
       'directory/split\\.ts$',
-      '(app|clock|served-types|version)\\.ts$',
+      'base/',
+      'app\\.ts$',
+      'envoy/encode/served-types\\.ts$',
     ]),
     {
       name: 'src-imports-nothing-from-test',

@@ -13,7 +13,7 @@ import { selfSigned } from '../src/identity/self-signed.ts';
 import { readMaterial } from '../src/identity/signing-material.ts';
 import { loadInjection } from '../src/injection/configuration.ts';
 import { createInjector } from '../src/injection/injector.ts';
-import { createObjectCheck } from '../src/object-check.ts';
+import { createObjectCheck } from '../src/commands/object-check.ts';
 import { injectPod } from '../src/webhooks/injecting.ts';
 import { validate } from '../src/webhooks/validating.ts';
 import { type Webhook, serveWebhooks } from '../src/webhooks/webhook-server.ts';

@@ -9,7 +9,7 @@ import { setTimeout } from 'node:timers/promises';
 import { ClusterIds } from '../src/clustermesh/cluster-ids.ts';
 import { type MeshSource, readMeshCluster } from '../src/clustermesh/reader.ts';
 import type { EtcdConnection } from '../src/etcd/connection.ts';
-import { systemClock } from '../src/clock.ts';
+import { systemClock } from '../src/base/clock.ts';
 import { CiliumWriter } from '../test/clustermesh/cilium-writer.ts';
 import { OWN, Delivered } from '../test/clustermesh/mesh-lab.ts';
 import { startEtcd } from '../test/peers/etcd.ts';

@@ -3,7 +3,7 @@ import { startAdsServer } from '../src/ads/transport/server.ts';
 import type { KubernetesObject } from '../src/api/object.ts';
 import { objectKey } from '../src/api/object.ts';
 import { Graph, type Write } from '../src/cache/graph.ts';
-import { catalog } from '../src/catalog.ts';
+import { catalog } from '../src/engine/catalog.ts';
 import { Encoder } from '../src/envoy/encode/encoder.ts';
 import { createProtos } from '../src/envoy/encode/proto.ts';
 import { buildMesh } from '../src/mesh.ts';

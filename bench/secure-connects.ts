@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
 import * as x509 from '@peculiar/x509';
 import { kindOf } from '../src/api/kinds.ts';
-import { systemClock } from '../src/clock.ts';
+import { systemClock } from '../src/base/clock.ts';
 import { startEngine } from '../src/engine/engine.ts';
 import { createProtos } from '../src/envoy/encode/proto.ts';
 import { Authority } from '../src/identity/authority.ts';

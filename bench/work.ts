@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector/promises';
 import { setFlagsFromString } from 'node:v8';
 import { typeUrl } from '../src/envoy/encode/proto.ts';
-import { type ServedType, servedTypes } from '../src/served-types.ts';
+import { type ServedType, servedTypes } from '../src/envoy/encode/served-types.ts';
 import type { KubernetesObject } from '../src/api/object.ts';
 import { Fleet, sidecarOf } from '../test/harness/fleet.ts';
 import { field } from '../test/harness/raw-ads.ts';

@@ -7,13 +7,13 @@ import type { Problem } from './api/problem.ts';
 import { type Validate, createValidator } from './api/validate.ts';
 import type { Program } from './cli/program.ts';
 import type { Config } from './config/config.ts';
-import { type Clock, aborted, systemClock } from './clock.ts';
-import { closed } from './closing.ts';
-import { type ErrorSource, containErrors } from './contained-errors.ts';
+import { type Clock, aborted, systemClock } from './base/clock.ts';
+import { closed } from './serve/closing.ts';
+import { type ErrorSource, containErrors } from './base/contained-errors.ts';
 import { createDebugging } from './debug/debugging.ts';
-import { type SecureServing, secureServing } from './secure-serving.ts';
-import { releaseEndpoints } from './endpoint-release.ts';
-import { publishedRotation } from './published-rotation.ts';
+import { type SecureServing, secureServing } from './serve/secure-serving.ts';
+import { releaseEndpoints } from './commands/endpoint-release.ts';
+import { publishedRotation } from './commands/published-rotation.ts';
 import type { Amend } from './envoy/encode/encoder.ts';
 import { type Protos, createProtos } from './envoy/encode/proto.ts';
 import {
@@ -22,23 +22,23 @@ import {
   type SourceSurroundings,
   openSource,
   startSource,
-} from './object-source.ts';
+} from './serve/object-source.ts';
 import { GatewayHosts } from './gateway-hosts/host-addresses.ts';
 import { lookUpHost } from './gateway-hosts/look-up.ts';
-import { explainAccess } from './explain-access.ts';
-import { checkFiles, translateFiles } from './offline.ts';
+import { explainAccess } from './commands/explain-access.ts';
+import { checkFiles, translateFiles } from './commands/offline.ts';
 import { AllowedAddresses } from './jwks/addresses.ts';
 import { fetchText } from './jwks/fetch-text.ts';
 import { KeySets } from './jwks/key-sets.ts';
 import { AUDIT_RATE, LogBudget } from './ops/log-budget.ts';
 import { createLogger, type Logger } from './ops/logger.ts';
-import { startOps } from './ops-serving.ts';
+import { startOps } from './serve/ops-serving.ts';
 import { logProblems } from './engine/problem-log.ts';
-import { recordServer } from './record.ts';
-import { replayFile } from './replay.ts';
-import { namespaceOf, replicaName } from './replica-name.ts';
-import { clustersOfReplicas, identitiesOfReplicas, statusOfReplicas } from './replica-status.ts';
-import { type WebhookServing, type WebhookServingOptions, startWebhooks } from './webhook-serving.ts';
+import { recordServer } from './commands/record.ts';
+import { replayFile } from './commands/replay.ts';
+import { namespaceOf, replicaName } from './serve/replica-name.ts';
+import { clustersOfReplicas, identitiesOfReplicas, statusOfReplicas } from './commands/replica-status.ts';
+import { type WebhookServing, type WebhookServingOptions, startWebhooks } from './serve/webhook-serving.ts';
 
 /** What the commands do. */
 export function createProgram(): Program {

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Import nothing else here: the other modules do not load on the Node versions that this one refuses.
-import { refusalOf } from './node-version.ts';
+import { refusalOf } from './base/node-version.ts';
 
 const refusal = refusalOf(process.versions.node);
 if (refusal === undefined) {

@@ -67,6 +67,7 @@ import { declareSizeLimits } from './mesh/findings/size-limits.ts';
 import { type ClusterNamespaces, clusterNamespaces } from './mesh/objects/cluster-namespaces.ts';
 import { declareTrustDomains } from './mesh/objects/trust-domains.ts';
 import { declareWorkloads } from './mesh/objects/workloads.ts';
+import { declareRouteBindings } from './mesh/objects/route-bindings.ts';
 import { declareRouteHosts } from './mesh/clients/route-hosts.ts';
 import { declareRouteTables } from './mesh/resources/route-tables.ts';
 import { declareAudiences } from './mesh/clients/audiences.ts';
@@ -175,11 +176,12 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const proxyConfigs = declareProxyConfigs(graph, inputs);
 
   // Who asks, and what they share.
-  const selectors = declareSelectors(graph, services, rules, virtualServices);
+  const bindings = declareRouteBindings(graph, [virtualServices.bindings]);
+  const selectors = declareSelectors(graph, services, rules, bindings);
   const coveredServices = declareCoveredServices(graph, services);
-  const audiences = declareAudiences(graph, inputs, services, rules, virtualServices, coveredServices);
+  const audiences = declareAudiences(graph, inputs, services, rules, bindings, coveredServices);
   const priorityLabels = declarePriorityLabels(graph, settings, services, rules);
-  const routeHosts = declareRouteHosts(graph, services, virtualServices);
+  const routeHosts = declareRouteHosts(graph, services, bindings);
   const objects = {
     inputs,
     settings,
@@ -189,6 +191,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     endpoints,
     rules,
     virtualServices,
+    bindings,
     sidecars,
     policies,
     peerModes,
@@ -266,7 +269,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     policies.authorization.parsed,
     ...declareReferences(graph, { ...deps, gateways: gateways.models }),
     ...declareSizeLimits(graph, deps),
-    ...declareConflicts(graph, inputs, services, virtualServices, sidecars),
+    ...declareConflicts(graph, inputs, services, bindings, sidecars),
     listenerConflicts,
     ...clusters.problems,
     ...inbounds.problems,

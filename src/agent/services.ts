@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { Server } from '@grpc/grpc-js';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { CertificateSource } from './certificate/certificate-source.ts';
 import { ownCertificate } from './certificate/own-certificate.ts';
 import { providedSecrets } from './certificate/provided-secrets.ts';

@@ -35,10 +35,7 @@ export abstract class Collection<V> {
     this.position = graph.register(this);
   }
 
-  /** @internal Whether the commit has reached this collection. Most collections are idle in most commits. */
-  abstract get hasWork(): boolean;
-
-  /** The work of this collection within a commit; yields between units of work. */
+  /** The work of this collection within a commit that has woken it; yields between units of work. */
   abstract process(): Generator<void, void>;
 
   get(key: string): V | undefined {
@@ -115,6 +112,7 @@ export abstract class Collection<V> {
       this.graph.sweep(cell);
     }
     if (this.changes !== undefined) {
+      if (this.changes.size === 0) this.graph.changed.push(this);
       const earlier = this.changes.get(cell.key);
       this.changes.set(cell.key, {
         key: cell.key,
@@ -127,9 +125,9 @@ export abstract class Collection<V> {
     for (const consumer of this.consumers) consumer.sourceChanged(cell.key, before, after, causes);
   }
 
-  /** @internal */
+  /** @internal Called if something has changed, and is tracked. */
   endCommit(): void {
-    if (this.changes !== undefined && this.changes.size > 0) this.changes = new Map();
+    this.changes = new Map();
   }
 }
 

@@ -69,10 +69,7 @@ export class Derived<S, V> extends Collection<V> {
   mark(key: string, causes: Causes): void {
     const known = this.marked.get(key);
     this.marked.set(key, known === undefined ? causes : joinCauses(known, causes));
-  }
-
-  override get hasWork(): boolean {
-    return this.marked.size > 0;
+    this.graph.wake(this);
   }
 
   override *process(): Generator<void, void> {

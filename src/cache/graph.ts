@@ -13,6 +13,8 @@ import { type MissedChanges, Observer } from './observer.ts';
 export class Graph {
   /** In creation order. */
   readonly collections: Collection<unknown>[] = [];
+  /** By position: whether the collection has work to do. */
+  private readonly awake: boolean[] = [];
   /**
    * Contained exceptions, each until the same code runs again without throwing: from transforms, index functions,
    * comparisons and observers. Also keys that two runs emitted. Each is a bug: must be empty.
@@ -93,6 +95,9 @@ export class Graph {
     group: (index, key) => index.get(key) ?? [],
   };
 
+  /** @internal Tracked collections of which something has changed in the current commit. */
+  readonly changed: Collection<unknown>[] = [];
+
   /** @internal Whether the open draft can be discarded. */
   recording = false;
   private open = false;
@@ -113,7 +118,10 @@ export class Graph {
     this.undoLog = options.discardable === false ? undefined : [];
     this.recording = this.undoLog !== undefined;
     writes.forEach((write, i) => write.input.apply(write.key, write.value, [i]));
-    for (const collection of this.collections) if (collection.hasWork) yield* this.process(collection);
+    for (let at = this.awake.indexOf(true); at >= 0; at = this.awake.indexOf(true, at + 1)) {
+      this.awake[at] = false;
+      yield* this.process(this.collections[at]!);
+    }
     return new Draft(this, writes);
   }
 
@@ -139,8 +147,13 @@ export class Graph {
 
   /** @internal */
   register(collection: Collection<unknown>): number {
-    this.collections.push(collection);
-    return this.collections.length - 1;
+    this.awake.push(false);
+    return this.collections.push(collection) - 1;
+  }
+
+  /** @internal The commit has reached this collection. Most of them sleep through most commits. */
+  wake({ position }: Collection<unknown>): void {
+    this.awake[position] = true;
   }
 
   /** @internal */
@@ -185,12 +198,12 @@ export class Graph {
         for (const observer of this.failureObservers) this.contain('failure observer', () => observer(published));
       }
     }
-    for (const collection of this.collections) collection.endCommit();
+    for (const collection of this.changed.splice(0)) collection.endCommit();
     for (const cell of this.abandoned.splice(0)) cell.home.forget(cell.key);
   }
 
   private tell(observer: Observer<Draft>, published: Draft): void {
-    const failed = observer.tell(published, this.collections);
+    const failed = observer.tell(published, this.changed);
     if (failed !== undefined) this.fail(OBSERVERS, observer.name, failed.error, []);
     else this.succeed(OBSERVERS, observer.name);
   }

@@ -53,13 +53,10 @@ export class Index<V> extends Collection<Group<V>> {
       consumers.push({
         sourceChanged: (key, before, after, causes) => {
           this.pending.push({ source, key, before: before as V | undefined, after: after as V | undefined, causes });
+          graph.wake(this);
         },
       });
     }
-  }
-
-  override get hasWork(): boolean {
-    return this.pending.length > 0;
   }
 
   override *process(): Generator<void, void> {

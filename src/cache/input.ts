@@ -26,9 +26,5 @@ export class Input<V> extends Collection<V> {
   }
 
   /** Writes are applied before the pass. */
-  override get hasWork(): boolean {
-    return false;
-  }
-
   override *process(): Generator<void, void> {}
 }

@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { AgentCommand } from '../agent/agent.ts';
 import type { ProxyType } from '../agent/settings/settings.ts';
-import { sleep, systemClock } from '../clock.ts';
+import { sleep, systemClock } from '../base/clock.ts';
 import type { LogFormat, LogLevel } from '../config/settings.ts';
 import type { CommandFile } from './world.ts';
 

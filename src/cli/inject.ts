@@ -8,7 +8,7 @@ import { splitDocuments } from '../directory/split.ts';
 import { CONFIG_FILE, type InjectionConfig, loadInjection } from '../injection/configuration.ts';
 import { type Injector, createInjector } from '../injection/injector.ts';
 import { type InjectedObject, type Outcome, injectObject } from '../injection/workload-objects.ts';
-import { version } from '../version.ts';
+import { version } from '../base/version.ts';
 import { type ProxyConfigModel, proxyConfigsFor } from '../model/proxy-config.ts';
 import { readDocument } from '../yaml/document.ts';
 import { printable } from './printable.ts';

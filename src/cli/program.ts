@@ -4,7 +4,7 @@ import type { PeerAddress } from '../debug/peer-address.ts';
 import type { ClusterReport } from '../debug/cluster-report.ts';
 import type { StatusReport } from '../debug/status-report.ts';
 import type { RotationReport } from '../identity/rotation-report.ts';
-import type { ServedType } from '../served-types.ts';
+import type { ServedType } from '../envoy/encode/served-types.ts';
 
 /**
  * What the commands do, provided by the composition root. A mistake that the user can fix is thrown as an error with

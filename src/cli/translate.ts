@@ -4,7 +4,7 @@ import { readMeshSettings } from '../config/config.ts';
 import { meshSettingNames, proxySettingNames } from '../config/settings.ts';
 import { nodeOfId, readNodeFile, withLabels } from './node-file.ts';
 import { printable, printFinding } from './printable.ts';
-import { type ServedType, servedTypeNames } from '../served-types.ts';
+import { type ServedType, servedTypeNames } from '../envoy/encode/served-types.ts';
 import type { ExplainedResource, ResourceJson } from './program.ts';
 import { UsageError } from './usage-error.ts';
 import { addSettings, type CommandFile, originsOf } from './world.ts';

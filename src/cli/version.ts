@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { version } from '../version.ts';
+import { version } from '../base/version.ts';
 import type { CommandFile } from './world.ts';
 
 /** What `fairlead version` and `fairlead --version` print. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { type Clock, sleep } from '../clock.ts';
+import { type Clock, sleep } from '../base/clock.ts';
 import { Watchers } from '../directory/watchers.ts';
 import type { EtcdAccess } from '../etcd/access.ts';
 import { type ConfigContent, configFileIn, reasonOf } from './config-file.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { printRefusal } from '../clusters/refusal.ts';
 import type { EtcdAccess } from '../etcd/access.ts';
 import { connectEtcd, type EtcdConnection } from '../etcd/connection.ts';

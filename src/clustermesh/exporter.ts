@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { EndpointSlice } from '../api/core.ts';
 import type { GlobalService } from '../model/global-service.ts';
 import { encodeClusterConfig } from './cluster-config.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { ListWatchSink } from '../etcd/list-watch.ts';
 
 /** Milliseconds. It is written every minute. As Cilium has it. */

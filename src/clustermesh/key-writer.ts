@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
-import { Backoff } from '../backoff.ts';
-import { type Clock, sleep } from '../clock.ts';
+import { Backoff } from '../base/backoff.ts';
+import { type Clock, sleep } from '../base/clock.ts';
 import { contentHash } from '../model/hash.ts';
 
 /** What is to be in a store. */

@@ -1,6 +1,6 @@
 import type { Node } from '../api/core.ts';
 import type { ObjectSink } from '../api/source.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { RemoteNode } from './node-value.ts';
 import { WatchStore } from './watch-store.ts';
 

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { canonicalAddress } from '../model/address.ts';
 import { blockOf, canonicalCidr } from '../model/cidr.ts';
 import type { ListWatchSink } from '../etcd/list-watch.ts';

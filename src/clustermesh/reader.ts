@@ -1,6 +1,6 @@
 import type { ObjectSink } from '../api/source.ts';
-import { Backoff } from '../backoff.ts';
-import { type Clock, sleep } from '../clock.ts';
+import { Backoff } from '../base/backoff.ts';
+import { type Clock, sleep } from '../base/clock.ts';
 import type { RemoteSource, SourceFigures, Trouble } from '../clusters/connection.ts';
 import type { EtcdAccess } from '../etcd/access.ts';
 import { connectEtcd, type EtcdConnection } from '../etcd/connection.ts';

@@ -1,6 +1,6 @@
 import type { EndpointSlice, Service } from '../api/core.ts';
 import type { ObjectSink } from '../api/source.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { BackendPods } from './backend-pods.ts';
 import type { Decoded } from './member.ts';
 import { changesBetween, serviceOf, sliceOf, slicesOfService } from './objects.ts';

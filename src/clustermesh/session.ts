@@ -1,11 +1,11 @@
 import { setMaxListeners } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
-import { Backoff } from '../backoff.ts';
-import { type Clock, sleep } from '../clock.ts';
+import { Backoff } from '../base/backoff.ts';
+import { type Clock, sleep } from '../base/clock.ts';
 import type { EtcdConnection } from '../etcd/connection.ts';
 import { type KeyRange, keysUnder, singleKey } from '../etcd/keys.ts';
 import { ListWatch, type ListWatchSink, type ListWatchStats } from '../etcd/list-watch.ts';
-import { Spacing } from '../spacing.ts';
+import { Spacing } from '../base/spacing.ts';
 import { failureOf, type MeshFailure, printFailure } from './advice.ts';
 import { type ClusterConfig, decodeClusterConfig, limitProblem } from './cluster-config.ts';
 import { Heartbeat, LONGEST_SILENCE } from './heartbeat.ts';

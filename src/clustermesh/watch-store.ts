@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
-import { Doubt } from '../doubt.ts';
+import type { Clock } from '../base/clock.ts';
+import { Doubt } from '../base/doubt.ts';
 import { printable } from '../etcd/error.ts';
 import type { ListWatchSink } from '../etcd/list-watch.ts';
 import type { KeyValue } from '../etcd/messages.ts';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { SourceKindName } from '../api/kinds.ts';
 import type { ObjectSink } from '../api/source.ts';
-import { type Clock, sleep } from '../clock.ts';
+import { type Clock, sleep } from '../base/clock.ts';
 import { Connection, type RemoteSource, type SourceFigures, type Trouble } from './connection.ts';
 import type { StagedSink } from './staged-sink.ts';
 

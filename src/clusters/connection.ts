@@ -1,6 +1,6 @@
 import type { ObjectSink } from '../api/source.ts';
-import { Backoff } from '../backoff.ts';
-import { type Clock, aborted, sleep } from '../clock.ts';
+import { Backoff } from '../base/backoff.ts';
+import { type Clock, aborted, sleep } from '../base/clock.ts';
 import { StagedSink } from './staged-sink.ts';
 
 /** Why a source is not up to date. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Credential, CredentialKey, CredentialPart } from '../model/credential.ts';
 import { type Entries, type Read, readCredential } from './read-credential.ts';
 

@@ -4,8 +4,8 @@ import type { Protos } from '../envoy/encode/proto.ts';
 import { typeUrl } from '../envoy/encode/proto.ts';
 import { leaf, node, resource } from '../envoy/encode/resource.ts';
 import type { DumpOptions } from '../ops/debug/pages.ts';
-import { type ServedType, servedTypes } from '../served-types.ts';
-import { shownBytes } from '../snapshot.ts';
+import { type ServedType, servedTypes } from '../envoy/encode/served-types.ts';
+import { shownBytes } from './snapshot.ts';
 import { resourceJson } from './resource-json.ts';
 
 /** A part of Envoy's config dump (`/config_dump`), in the order in which Istio's tools expect them. */

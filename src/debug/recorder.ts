@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Draft } from '../cache/graph.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Mesh } from '../mesh.ts';
 import { FORMAT, type Line, type RecordedResource, recordedResource, recordedWrite } from './recording.ts';
 

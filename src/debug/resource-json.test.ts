@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createProtos, typeUrl } from '../envoy/encode/proto.ts';
 import { types } from '../envoy/encode/proto-types.ts';
 import { leaf, node, resource } from '../envoy/encode/resource.ts';
-import { jsonOf } from '../snapshot.ts';
+import { jsonOf } from './snapshot.ts';
 import { resourceJson } from './resource-json.ts';
 
 const protos = createProtos();

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer';
 import type { EncodedResource } from '../ads/store/resource.ts';
 import { FieldReader } from '../ads/wire/field-reader.ts';
 import { type Json, type Protos, typeOfUrl } from '../envoy/encode/proto.ts';
-import { jsonOf, shownBytes } from '../snapshot.ts';
+import { jsonOf, shownBytes } from './snapshot.ts';
 
 /** Larger messages are printed in pieces of about this size. Bytes. */
 const PIECE_BYTES = 32 * 1024;

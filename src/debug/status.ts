@@ -1,6 +1,6 @@
 import type { StreamState, TypeState } from '../ads/transport/stats.ts';
 import { printRef } from '../api/object.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Tracked } from '../engine/progress.ts';
 import { proxyName } from '../status/programmed.ts';

@@ -1,5 +1,5 @@
 import type { Graph, Input, Write } from '../cache/graph.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 
 export interface CommitterOptions {
   /** What belongs to a change may follow within this time. Milliseconds. */

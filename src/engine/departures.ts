@@ -1,6 +1,6 @@
 import type { ConnectedProxy, DisconnectedProxy } from '../ads/types.ts';
 import type { Write } from '../cache/graph.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Inputs } from '../mesh/inputs.ts';
 
 /** A proxy that is gone for longer will not be back soon: Envoy retries within 30 s. Milliseconds. */

@@ -2,7 +2,7 @@ import type { Endpoints, EndpointSlice, TargetRef } from '../api/core.ts';
 import type { SourceKindName } from '../api/kinds.ts';
 import { type KubernetesObject, objectKey, parseObjectKey, sourceOfKey } from '../api/object.ts';
 import type { Write } from '../cache/graph.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Inputs } from '../mesh/inputs.ts';
 import type { LostEndpoint, LostEndpoints } from '../model/lost-endpoints.ts';
 import { serviceOfSlice } from '../reconcilers/core/endpoint-slice.ts';

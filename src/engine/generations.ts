@@ -4,7 +4,7 @@ import { isProven, type Recipient } from '../ads/rollouts/recipient.ts';
 import type { Concern, Rollout } from '../ads/rollouts/rollout.ts';
 import type { Write } from '../cache/graph.ts';
 import { deepEqual } from '../cache/equal.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Inputs, RejectedGeneration } from '../mesh/inputs.ts';
 import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 import type { Progress } from '../status/programmed.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Verdict } from '../mesh/findings/conditions.ts';
 import { type Progress, programmedCondition } from '../status/programmed.ts';
 import type { ProgressOfObjects } from './progress.ts';

@@ -1,6 +1,6 @@
 import type { KubernetesObject } from '../api/object.ts';
 import type { Write } from '../cache/graph.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { FormerObject, Inputs } from '../mesh/inputs.ts';
 
 /**

@@ -6,7 +6,7 @@ import type { Recipient, Refused } from '../ads/rollouts/recipient.ts';
 import { NO_ROLLOUTS, type Rollout } from '../ads/rollouts/rollout.ts';
 import { Rollouts } from '../ads/rollouts/rollouts.ts';
 import type { Change, Draft, Input, Write } from '../cache/graph.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { type Inputs, ONE, type RejectedGeneration } from '../mesh/inputs.ts';
 import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 import type { RolloutsOf } from '../mesh/publication.ts';

@@ -2,7 +2,7 @@ import { type CustomKindName, type SourceKindName, kinds } from '../api/kinds.ts
 import { type KubernetesObject, parseObjectKey } from '../api/object.ts';
 import { quote } from '../api/quote.ts';
 import type { Write } from '../cache/graph.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Inputs } from '../mesh/inputs.ts';
 import { generationKey } from '../mesh/objects/in-force.ts';
 import { isWildcard, wildcardsOf } from '../model/host.ts';

@@ -6,7 +6,7 @@ import {
   Metadata,
   type ServiceError,
 } from '@grpc/grpc-js';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { type EtcdAccess, type Target, targetsOf } from './access.ts';
 import { ConnectionCredentials } from './credentials.ts';
 import { EtcdError, errorOf, errorOfCall } from './error.ts';

@@ -1,6 +1,6 @@
-import { Backoff } from '../backoff.ts';
-import { type Clock, sleep } from '../clock.ts';
-import { Spacing } from '../spacing.ts';
+import { Backoff } from '../base/backoff.ts';
+import { type Clock, sleep } from '../base/clock.ts';
+import { Spacing } from '../base/spacing.ts';
 import type { EtcdConnection } from './connection.ts';
 import { EtcdError, printable } from './error.ts';
 import { leaseGrant, leaseKeepAlive } from './messages.ts';

@@ -1,5 +1,5 @@
-import { Backoff } from '../backoff.ts';
-import { type Clock, sleep } from '../clock.ts';
+import { Backoff } from '../base/backoff.ts';
+import { type Clock, sleep } from '../base/clock.ts';
 import type { EtcdConnection } from './connection.ts';
 import { type EtcdError, errorOf } from './error.ts';
 import { isWithin, type KeyRange } from './keys.ts';

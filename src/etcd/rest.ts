@@ -1,5 +1,5 @@
 import { InterceptingCall, type Interceptor } from '@grpc/grpc-js';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 
 /** Times what taking a message took, for which no other is taken. */
 const SHARE = 3;

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { EtcdConnection } from './connection.ts';
 import { EtcdError, printable } from './error.ts';
 import type { KeyRange } from './keys.ts';

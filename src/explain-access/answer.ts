@@ -1,7 +1,7 @@
 import type { ObjectRef } from '../api/object.ts';
 import type { AccessAnswer } from '../cli/program.ts';
 import type { Locate } from '../directory/load.ts';
-import { printSource } from '../explain.ts';
+import { printSource } from '../commands/explain.ts';
 import type { Source } from '../model/provenance.ts';
 import type { AccessEvent, Denial, Judgement } from '../settle/access/judge.ts';
 

@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
-import { FairSemaphore, Permit } from '../fair-semaphore.ts';
+import type { Clock } from '../base/clock.ts';
+import { FairSemaphore, Permit } from '../base/fair-semaphore.ts';
 import { isAddress } from '../model/address.ts';
 import { compareText } from '../model/age.ts';
 import { mostGateways } from '../model/network.ts';

@@ -1,8 +1,8 @@
 import { isObject } from '../api/json.ts';
-import { type Clock } from '../clock.ts';
+import { type Clock } from '../base/clock.ts';
 import type { FetchedKeySet } from '../model/key-set.ts';
 import type { JwksSource } from '../model/request-authentication.ts';
-import { FairSemaphore, Permit } from '../fair-semaphore.ts';
+import { FairSemaphore, Permit } from '../base/fair-semaphore.ts';
 import { readKeySet } from '../reconcilers/security/key-set.ts';
 import { FetchError } from './fetch-text.ts';
 

@@ -5,7 +5,7 @@ import type { ObjectSink } from '../api/source.ts';
 import type { Budget } from './budget.ts';
 import { checked } from './checked.ts';
 import type { KubeApi, Query } from './client.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { Informer, type InformerSink } from './informer.ts';
 import { type InformerStats, joinedStats } from './informer-stats.ts';
 import { Interner } from './interner.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { TokenBucket } from './token-bucket.ts';
 import { Turns } from './turns.ts';
 

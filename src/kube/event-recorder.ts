@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { kinds } from '../api/kinds.ts';
 import { errorOfTransport } from './api-error.ts';
-import { Backoff } from '../backoff.ts';
+import { Backoff } from '../base/backoff.ts';
 import type { KubeApi } from './client.ts';
-import { sleep, type Clock } from '../clock.ts';
+import { sleep, type Clock } from '../base/clock.ts';
 import type { DesiredCondition } from './conditions.ts';
 import { isObject } from '../api/json.ts';
 import type { Log } from './log.ts';

@@ -1,6 +1,6 @@
 import { isObject, type Json } from '../api/json.ts';
-import { aborted, type Clock } from '../clock.ts';
-import { FairSemaphore, Permit } from '../fair-semaphore.ts';
+import { aborted, type Clock } from '../base/clock.ts';
+import { FairSemaphore, Permit } from '../base/fair-semaphore.ts';
 import type { KubeApi } from './client.ts';
 import { collectionPath } from './paths.ts';
 import { TokenBucket } from './token-bucket.ts';

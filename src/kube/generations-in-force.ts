@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isObject, type Json } from '../api/json.ts';
 import { type KubernetesObject, revisionOf } from '../api/object.ts';
-import { sleep, type Clock } from '../clock.ts';
+import { sleep, type Clock } from '../base/clock.ts';
 import { type ApiError, errorOfTransport, isRefused } from './api-error.ts';
-import { Backoff } from '../backoff.ts';
+import { Backoff } from '../base/backoff.ts';
 import type { KubeApi } from './client.ts';
 import { DueWrites } from './due-writes.ts';
 import { Informer } from './informer.ts';

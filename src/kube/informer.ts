@@ -1,12 +1,12 @@
 import type { KubernetesObject } from '../api/object.ts';
 import { errorOfTransport, needsList } from './api-error.ts';
-import { Backoff } from '../backoff.ts';
+import { Backoff } from '../base/backoff.ts';
 import { type Budget, OVER_BUDGET } from './budget.ts';
 import type { KubeApi, Query } from './client.ts';
-import { sleep, type Clock } from '../clock.ts';
+import { sleep, type Clock } from '../base/clock.ts';
 import { deliver } from './deliver.ts';
 import { installedVersion } from './discovery.ts';
-import { Doubt } from '../doubt.ts';
+import { Doubt } from '../base/doubt.ts';
 import { isObject, type Json } from '../api/json.ts';
 import type { InformerStats } from './informer-stats.ts';
 import { list } from './list.ts';

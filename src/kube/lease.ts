@@ -1,6 +1,6 @@
 import { ApiError, errorOfTransport } from './api-error.ts';
 import type { KubeApi } from './client.ts';
-import { afterRunning, sleep, type Clock } from '../clock.ts';
+import { afterRunning, sleep, type Clock } from '../base/clock.ts';
 import { isObject, type Json } from '../api/json.ts';
 import type { Log } from './log.ts';
 import { Outages } from './outages.ts';

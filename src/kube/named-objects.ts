@@ -1,6 +1,6 @@
 import { isObject, type Json } from '../api/json.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { ApiError } from './api-error.ts';
 import type { Budget } from './budget.ts';
 import type { KubeApi } from './client.ts';

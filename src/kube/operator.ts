@@ -5,7 +5,7 @@ import type { KubernetesObject } from '../api/object.ts';
 import type { ObjectSink } from '../api/source.ts';
 import type { KubeClient } from './client.ts';
 import { ClusterReader, type KindStats } from './cluster-reader.ts';
-import { systemClock, type Clock } from '../clock.ts';
+import { systemClock, type Clock } from '../base/clock.ts';
 import { sayWhatIsLate } from './late-kinds.ts';
 import type { Log } from './log.ts';
 import { Outages } from './outages.ts';

@@ -1,7 +1,7 @@
 import type { ApiError } from './api-error.ts';
 import { TOO_LARGE } from './body.ts';
 import { OVER_BUDGET } from './budget.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Log } from './log.ts';
 
 export interface OutagesOptions {

@@ -1,5 +1,5 @@
 import { isObject } from '../api/json.ts';
-import { type Clock, sleep } from '../clock.ts';
+import { type Clock, sleep } from '../base/clock.ts';
 import { ApiError } from './api-error.ts';
 import type { KubeApi } from './client.ts';
 import { collectionPath } from './paths.ts';

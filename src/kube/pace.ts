@@ -1,4 +1,4 @@
-import { type Clock, sleep } from '../clock.ts';
+import { type Clock, sleep } from '../base/clock.ts';
 
 export interface PaceOptions {
   /** Bytes per second, in the long run. */

@@ -1,4 +1,4 @@
-import { sleep, type Clock } from '../clock.ts';
+import { sleep, type Clock } from '../base/clock.ts';
 
 export interface RecoveryOptions {
   readonly clock: Clock;

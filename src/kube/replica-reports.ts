@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isObject, type Json } from '../api/json.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { errorOfTransport, isRefused } from './api-error.ts';
-import { Backoff } from '../backoff.ts';
+import { Backoff } from '../base/backoff.ts';
 import type { KubeApi } from './client.ts';
 import { Informer } from './informer.ts';
 import type { Log } from './log.ts';

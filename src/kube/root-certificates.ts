@@ -1,6 +1,6 @@
 import { isObject, type Json } from '../api/json.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import { type Clock, aborted, sleep } from '../clock.ts';
+import { type Clock, aborted, sleep } from '../base/clock.ts';
 import { ApiError, errorOfTransport } from './api-error.ts';
 import type { Budget } from './budget.ts';
 import type { KubeApi } from './client.ts';

@@ -1,6 +1,6 @@
 import { errorOfStatus, errorOfTransport } from './api-error.ts';
 import type { KubeApi, Query } from './client.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { isObject, type Json } from '../api/json.ts';
 import { LineSplitter } from './lines.ts';
 

@@ -1,8 +1,8 @@
 import { isObject, type Json } from '../api/json.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import { type Clock, sleep } from '../clock.ts';
+import { type Clock, sleep } from '../base/clock.ts';
 import { ApiError, errorOfTransport } from './api-error.ts';
-import { Backoff } from '../backoff.ts';
+import { Backoff } from '../base/backoff.ts';
 import type { Budget } from './budget.ts';
 import { correctBundles } from './ca-bundle.ts';
 import type { KubeApi } from './client.ts';

@@ -3,7 +3,7 @@ import { testProtos } from '../../test/harness/mesh.ts';
 import { ContentHasher } from '../ads/store/content-hash.ts';
 import { Store } from '../ads/store/store.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import { snapshotOf } from '../snapshot.ts';
+import { snapshotOf } from '../debug/snapshot.ts';
 import { MeshLab, proxy, route, rule, service, slice, sidecar } from '../../test/harness/lab.ts';
 
 const objects = [

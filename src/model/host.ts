@@ -52,6 +52,15 @@ export function resolveShortName(host: string, namespace: string, domainSuffix: 
   return canonicalHost(full);
 }
 
+/**
+ * Index key of a wildcard host: the part from the first dot on. A wildcard may end within a label (`*-a.example.com`),
+ * so callers must compare the full host.
+ */
+export function wildcardKey(wildcard: string): string {
+  const dot = wildcard.indexOf('.');
+  return dot < 0 ? '*' : `*${wildcard.slice(dot)}`;
+}
+
 /** The wildcards that cover an exact host, most specific first: `*.b.c`, `*.c`, `*`. */
 export function wildcardsOf(host: string): string[] {
   const found: string[] = [];

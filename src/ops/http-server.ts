@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
-import { ListenError } from '../listen-error.ts';
+import { ListenError } from '../base/listen-error.ts';
 import { Connections } from './connections.ts';
 
 export interface Answer {

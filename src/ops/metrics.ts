@@ -1,6 +1,6 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { type Labelled, metricsOf } from './metric-factory.ts';
-import { servedTypeNames } from '../served-types.ts';
+import { servedTypeNames } from '../envoy/encode/served-types.ts';
 import { countWebhooks } from './webhook-figures.ts';
 import { countProblems, eventsOf, inboundUpdates, registryTypes } from './istio-figures.ts';
 import type { Route } from './http-server.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { EtcdStore } from '../clustermesh/etcd-store.ts';
 import { Exporter } from '../clustermesh/exporter.ts';
 import { failureOf, printFailure } from '../clustermesh/advice.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { Clusters } from '../clusters/clusters.ts';
 import { type Refusal, printRefusal } from '../clusters/refusal.ts';
 import { ClusterIds } from '../clustermesh/cluster-ids.ts';

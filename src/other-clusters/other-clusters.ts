@@ -1,5 +1,5 @@
 import { kindsToRead } from '../api/kinds.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config/config.ts';
 import type { PeerAddress } from '../debug/peer-address.ts';
 import type { Engine } from '../engine/engine.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { maySeeSecrets } from '../kube/access-review.ts';
 import type { KubeApi } from '../kube/client.ts';
 import { OwnRights, type Right, printRight } from '../kube/own-rights.ts';

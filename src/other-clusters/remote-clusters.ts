@@ -1,6 +1,6 @@
 import type { Kind, KindName } from '../api/kinds.ts';
 import type { Json } from '../api/json.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { type ClusterStatus, Clusters } from '../clusters/clusters.ts';
 import type { ClusterAccess, KubeconfigRules } from '../clusters/kubeconfig.ts';
 import { Kubeconfigs } from '../clusters/kubeconfigs.ts';

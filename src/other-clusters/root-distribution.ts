@@ -1,4 +1,4 @@
-import { type Clock, aborted } from '../clock.ts';
+import { type Clock, aborted } from '../base/clock.ts';
 import type { Budget } from '../kube/budget.ts';
 import type { KubeApi } from '../kube/client.ts';
 import { injectionConfiguration } from '../kube/injection-configuration.ts';

@@ -2,7 +2,7 @@ import type { Secret } from '../api/core.ts';
 import { isObject, type Json, textOf } from '../api/json.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { deepEqual } from '../cache/equal.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Kubeconfigs, OwnerContent } from '../clusters/kubeconfigs.ts';
 import type { Owner } from '../clusters/owner.ts';
 import type { KubeApi } from '../kube/client.ts';

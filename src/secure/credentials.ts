@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import type { Authenticate } from '../ads/transport/authentication.ts';
 import type { PortCertificate } from '../ads/transport/secure-port.ts';
 import type { UnaryService } from '../ads/transport/server-options.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { spiffeId } from '../identity/spiffe.ts';
 import { Authority } from '../identity/authority.ts';
 import { type AuthenticatorOptions, createAuthenticator, unitOf } from './authenticator.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Headcount } from '../ads/transport/headcount.ts';
-import { FairSemaphore, Permit } from '../fair-semaphore.ts';
+import { FairSemaphore, Permit } from '../base/fair-semaphore.ts';
 import { TokenCache, type TokenReview } from './token-cache.ts';
 import type { TokenIssuer } from './token-issuer.ts';
 

@@ -2,7 +2,7 @@ import { printRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { DelegateAction, HttpAction, HttpRoute, VirtualServiceModel } from '../model/virtual-service.ts';
 import { bytesOfEach } from '../model/virtual-service-parts.ts';
-import { isVisible } from './virtual-service-selection.ts';
+import { isSeenFrom } from '../model/route-binding.ts';
 import { joinNames, mergeMatches } from './delegate-match.ts';
 import { quote } from '../api/quote.ts';
 
@@ -125,7 +125,7 @@ function sum(sizes: readonly Size[]): Size {
 function problemOf(root: VirtualServiceModel, delegate: VirtualServiceModel | undefined): string | undefined {
   if (delegate === undefined) return 'does not exist or is not valid';
   if (delegate.hosts.length > 0) return 'has hosts of its own, so it cannot be a delegate';
-  if (!isVisible(delegate, root.namespace)) {
+  if (!isSeenFrom(delegate, root.namespace)) {
     return `is not exported to namespace ${quote(root.namespace)}`;
   }
   return undefined;

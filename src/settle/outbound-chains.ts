@@ -45,7 +45,9 @@ export interface ChainInput {
 /** Where connections to a service go: by the `tls` or `tcp` routes of VirtualServices, then to the service itself. */
 export function l4Chains(input: ChainInput): readonly L4Chain[] {
   const oldestFirst = [...input.virtualServices].sort((a, b) => compareAge(a.model, b.model));
-  const models = inOrderOfPrecedence(oldestFirst, input.client.namespace).map(({ model }) => model);
+  const models = inOrderOfPrecedence(oldestFirst, input.client.namespace, ({ model }) => model).map(
+    ({ model }) => model,
+  );
   return isTls(input.port.protocol) ? tlsChains(input, models) : tcpChains(input, models);
 }
 

@@ -48,11 +48,10 @@ test('private comes before exported, exported before public, and then the given 
   expect(winner(open, candidate('later', 'a'))).toBe('open');
 });
 
-test('what is hidden, or for gateways only, does not count', () => {
+test('what is hidden does not count', () => {
   const hidden = candidate('hidden', 'a', { exportTo: ['third'] });
-  const gateway = candidate('gateway', 'a', { gateways: ['x/g'] });
-  expect(winner(hidden, gateway)).toBeUndefined();
-  expect(winner(hidden, gateway, candidate('wild', '*'))).toBe('wild');
+  expect(winner(hidden)).toBeUndefined();
+  expect(winner(hidden, candidate('wild', '*'))).toBe('wild');
   expect(winner()).toBeUndefined();
 });
 

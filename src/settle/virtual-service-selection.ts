@@ -1,6 +1,7 @@
 import type { Client } from '../model/client.ts';
 import { isWildcard } from '../model/host.ts';
 import { contains } from '../model/remembered.ts';
+import { isSeenFrom } from '../model/route-binding.ts';
 import { meshGateway, type HttpMatch, type HttpRoute, type VirtualServiceModel } from '../model/virtual-service.ts';
 
 /** Which client gets routes, and where: matches that can never apply there are left out. */
@@ -18,10 +19,6 @@ export interface Candidate {
   readonly model: VirtualServiceModel;
 }
 
-export function isVisible(model: VirtualServiceModel, namespace: string): boolean {
-  return contains(model.exportTo, '*') || contains(model.exportTo, namespace);
-}
-
 /**
  * Precedence of a Gateway's VirtualServices for routers in a namespace: private ones, those exported to it by name,
  * public ones.
@@ -32,16 +29,19 @@ export function gatewayPrecedence(model: VirtualServiceModel, namespace: string)
 }
 
 /**
- * The VirtualServices that sidecars in the namespace see, in order of precedence: private ones, then those exported to
+ * The routes of the mesh that sidecars in the namespace see, in order of precedence: private ones, then those exported to
  * the namespace by name, then public ones; otherwise in the given order (oldest first).
  */
-export function inOrderOfPrecedence<Entry extends Candidate>(entries: readonly Entry[], namespace: string): Entry[] {
+export function inOrderOfPrecedence<Entry>(
+  entries: readonly Entry[],
+  namespace: string,
+  routesOf: (entry: Entry) => { readonly namespace: string; readonly exportTo: readonly string[] },
+): Entry[] {
   const ranks: [Entry[], Entry[], Entry[]] = [[], [], []];
   for (const entry of entries) {
-    const { model } = entry;
-    if (!contains(model.gateways, meshGateway)) continue;
-    if (contains(model.exportTo, '*')) ranks[2].push(entry);
-    else if (contains(model.exportTo, namespace)) ranks[model.namespace === namespace ? 0 : 1].push(entry);
+    const routes = routesOf(entry);
+    if (contains(routes.exportTo, '*')) ranks[2].push(entry);
+    else if (isSeenFrom(routes, namespace)) ranks[routes.namespace === namespace ? 0 : 1].push(entry);
   }
   return ranks.flat();
 }
@@ -57,7 +57,7 @@ export function virtualServiceFor(
   scope: Omit<RouteScope, 'gateway'>,
 ): VirtualServiceModel | undefined {
   if (candidates.length === 0) return undefined;
-  const visible = inOrderOfPrecedence(candidates, scope.client.namespace);
+  const visible = inOrderOfPrecedence(candidates, scope.client.namespace, ({ model }) => model);
   const sidecar = { ...scope, gateway: meshGateway };
   const best = candidates.find(({ model }) => visible.some((entry) => entry.model === model))?.matched;
   if (best === undefined) return undefined;

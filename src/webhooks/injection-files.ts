@@ -1,6 +1,6 @@
 import { open, readdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Clock, sleep } from '../clock.ts';
+import { type Clock, sleep } from '../base/clock.ts';
 import type { Injector } from '../injection/injector.ts';
 import type { FileProblem } from '../injection/problem.ts';
 

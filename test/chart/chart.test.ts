@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import { kinds } from '../../src/api/kinds.ts';
 import { unreadResources } from '../../src/api/unread-kinds.ts';
 import { readConfig } from '../../src/config/config.ts';
-import { version } from '../../src/version.ts';
+import { version } from '../../src/base/version.ts';
 import { kiali } from '../features/kiali.ts';
 import { run } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type InjectionConfig, loadInjection } from '../../src/injection/configuration.ts';
-import { version } from '../../src/version.ts';
+import { version } from '../../src/base/version.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { HUB, renderChart } from './chart.ts';
 

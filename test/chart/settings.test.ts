@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
-import { version } from '../../src/version.ts';
+import { version } from '../../src/base/version.ts';
 import { createAuthority } from '../peers/keys.ts';
 import { run } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { kinds } from '../../src/api/kinds.ts';
 import { PROBE } from '../../src/kube/webhook-entries.ts';
-import { validationRules } from '../../src/webhook-configurations.ts';
+import { validationRules } from '../../src/serve/webhook-configurations.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { type ChartObject, NAMESPACE, configOf, deploymentOf, renderChart } from './chart.ts';
 import { permissionsOf, printPermission } from './permissions.ts';

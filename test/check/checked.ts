@@ -3,7 +3,7 @@ import { createValidator } from '../../src/api/validate.ts';
 import { readMeshSettings } from '../../src/config/config.ts';
 import { loadTexts } from '../../src/directory/load.ts';
 import { createProtos } from '../../src/envoy/encode/proto.ts';
-import { checkLoaded } from '../../src/offline.ts';
+import { checkLoaded } from '../../src/commands/offline.ts';
 
 const validator = createValidator();
 const protos = createProtos();

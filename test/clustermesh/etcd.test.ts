@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import type { EtcdAccess } from '../../src/etcd/access.ts';
 import { connectEtcd, type EtcdConnection, type EtcdOptions } from '../../src/etcd/connection.ts';
 import { EtcdError } from '../../src/etcd/error.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { EndpointSlice } from '../../src/api/core.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { EtcdStore } from '../../src/clustermesh/etcd-store.ts';
 import { Exporter } from '../../src/clustermesh/exporter.ts';
 import type { EtcdAccess } from '../../src/etcd/access.ts';

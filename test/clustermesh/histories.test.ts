@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Clock, systemClock } from '../../src/clock.ts';
+import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { Clusters, type WantedCluster } from '../../src/clusters/clusters.ts';
 import { ClusterIds } from '../../src/clustermesh/cluster-ids.ts';
 import { readMeshCluster } from '../../src/clustermesh/reader.ts';

@@ -3,7 +3,7 @@ import type { EndpointSlice } from '../../src/api/core.ts';
 import type { SourceKindName } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import type { ObjectSink } from '../../src/api/source.ts';
-import { systemClock, type Clock } from '../../src/clock.ts';
+import { systemClock, type Clock } from '../../src/base/clock.ts';
 import { ClusterIds } from '../../src/clustermesh/cluster-ids.ts';
 import type { MeshCluster } from '../../src/clustermesh/names.ts';
 import { type MeshReaderOptions, type MeshSource, readMeshCluster } from '../../src/clustermesh/reader.ts';

@@ -4,7 +4,7 @@ import type { EncodedResource, Part } from '../../src/ads/store/resource.ts';
 import { type AdsServer, startAdsServer } from '../../src/ads/transport/server.ts';
 import type { AdsServerOptions } from '../../src/ads/transport/server-options.ts';
 import type { AdsEvents, ConnectedProxy, Refusal, ResourceTypes } from '../../src/ads/types.ts';
-import { serviceOf } from '../../src/catalog.ts';
+import { serviceOf } from '../../src/engine/catalog.ts';
 import { types } from '../../src/envoy/encode/proto-types.ts';
 import { typeUrl } from '../../src/envoy/encode/proto.ts';
 

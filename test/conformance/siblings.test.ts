@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { serviceOf } from '../../src/catalog.ts';
+import { serviceOf } from '../../src/engine/catalog.ts';
 import { NODE } from './script.ts';
 import { CDS, EDS, RDS, ServedMesh } from './served-mesh.ts';
 import { XdsClient } from './xds-client.ts';

@@ -4,7 +4,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { beforeAll, expect, test } from 'vitest';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
 import { afterSuite } from '../../src/testing/on-end.ts';
-import { version } from '../../src/version.ts';
+import { version } from '../../src/base/version.ts';
 import { virtualService } from '../features/objects.ts';
 import { hostOf } from '../features/shop.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';

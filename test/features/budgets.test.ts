@@ -1,6 +1,6 @@
 import { status as Status } from '@grpc/grpc-js';
 import { expect, onTestFinished, test } from 'vitest';
-import { serviceOf } from '../../src/catalog.ts';
+import { serviceOf } from '../../src/engine/catalog.ts';
 import { XdsClient } from '../conformance/xds-client.ts';
 import { field, nodeField } from '../harness/raw-ads.ts';
 import type { Program } from './program.ts';

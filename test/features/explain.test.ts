@@ -9,7 +9,7 @@ import type { ExplainedResource, Translation } from '../../src/cli/program.ts';
 import { readMeshSettings } from '../../src/config/config.ts';
 import { types } from '../../src/envoy/encode/proto-types.ts';
 import { Trace } from '../../src/envoy/encode/trace.ts';
-import { translateFiles } from '../../src/offline.ts';
+import { translateFiles } from '../../src/commands/offline.ts';
 import { goldenNames, readGoldenCase } from '../golden/case.ts';
 import { meshOf } from '../golden/mesh-of.ts';
 import { type EnvoyNode, connectedProxy, testProtos } from '../harness/mesh.ts';

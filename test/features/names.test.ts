@@ -11,7 +11,7 @@ import { dial } from '../../src/agent/xds/dial.ts';
 import { LastConfig } from '../../src/agent/xds/last-config.ts';
 import { ADS, Relay } from '../../src/agent/xds/relay.ts';
 import { CDS } from './proxy.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { NAME_TABLE } from '../../src/model/named-host.ts';
 import { readNameTable } from '../harness/names.ts';
 import { Directory } from './sources.ts';

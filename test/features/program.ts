@@ -11,10 +11,10 @@ import { type KubernetesObject, objectKey, printRef } from '../../src/api/object
 import type { Problem } from '../../src/api/problem.ts';
 import { assertFromScratch } from '../../src/cache/testing/from-scratch.ts';
 import { readConfig } from '../../src/config/config.ts';
-import type { ErrorSource } from '../../src/contained-errors.ts';
+import type { ErrorSource } from '../../src/base/contained-errors.ts';
 import type { Amend } from '../../src/envoy/encode/encoder.ts';
 import { buildMesh } from '../../src/mesh.ts';
-import { snapshotOf } from '../../src/snapshot.ts';
+import { snapshotOf } from '../../src/debug/snapshot.ts';
 import { type Node, XdsClient } from '../conformance/xds-client.ts';
 import type { OnEnd } from '../../src/testing/on-end.ts';
 import { testEncoder, testProtos, testValidate } from '../harness/mesh.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../src/base/clock.ts';
 import { PATIENCE } from './waiters.ts';
 
 interface Timer {

@@ -7,7 +7,7 @@ import { types } from '../../src/envoy/encode/proto-types.ts';
 import { NAME_TABLE } from '../../src/model/named-host.ts';
 import { readNameTable } from '../harness/names.ts';
 import { type Json, typeOfUrl } from '../../src/envoy/encode/proto.ts';
-import type { Snapshot } from '../../src/snapshot.ts';
+import type { Snapshot } from '../../src/debug/snapshot.ts';
 import { type EnvoyNode, TestMesh, connectedProxy, testProtos } from '../harness/mesh.ts';
 import type { GoldenCase } from './case.ts';
 import { meshOf } from './mesh-of.ts';

@@ -16,14 +16,14 @@ import { readDeltaRequest, readRequest } from '../../src/ads/wire/wire-read.ts';
 import { kindOf } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { Graph, type Write } from '../../src/cache/graph.ts';
-import { catalog } from '../../src/catalog.ts';
+import { catalog } from '../../src/engine/catalog.ts';
 import { ProgressOfObjects } from '../../src/engine/progress.ts';
 import { typeUrl } from '../../src/envoy/encode/proto.ts';
 import { type Mesh, buildMesh } from '../../src/mesh.ts';
 import { isServed } from '../../src/mesh/findings/conditions.ts';
 import { ONE, defaultMeshOptions } from '../../src/mesh/inputs.ts';
-import { type ServedType, servedTypes } from '../../src/served-types.ts';
-import { snapshotOf } from '../../src/snapshot.ts';
+import { type ServedType, servedTypes } from '../../src/envoy/encode/served-types.ts';
+import { snapshotOf } from '../../src/debug/snapshot.ts';
 import { connectedProxy, testEncoder, testProtos, writeOf } from './mesh.ts';
 import { field } from './raw-ads.ts';
 

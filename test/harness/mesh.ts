@@ -12,7 +12,7 @@ import { Encoder, type EncoderOptions } from '../../src/envoy/encode/encoder.ts'
 import { type Protos, createProtos } from '../../src/envoy/encode/proto.ts';
 import { type Mesh, buildMesh } from '../../src/mesh.ts';
 import { type MeshOptions, ONE, defaultMeshOptions } from '../../src/mesh/inputs.ts';
-import { type Snapshot, jsonOf, snapshotOf } from '../../src/snapshot.ts';
+import { type Snapshot, jsonOf, snapshotOf } from '../../src/debug/snapshot.ts';
 import { runs } from '../../src/testing/runs.ts';
 
 let shared: Protos | undefined;

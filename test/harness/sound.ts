@@ -4,7 +4,7 @@ import { createRoot } from '../../src/envoy/encode/proto-root.ts';
 import { types } from '../../src/envoy/encode/proto-types.ts';
 import { type Json, type Protos, typeOfUrl } from '../../src/envoy/encode/proto.ts';
 import { withheldSecret } from '../../src/envoy/tls/secrets.ts';
-import type { Snapshot } from '../../src/snapshot.ts';
+import type { Snapshot } from '../../src/debug/snapshot.ts';
 import { createRules } from '../protos/validate-rules.ts';
 import { testProtos } from './mesh.ts';
 

@@ -1,4 +1,4 @@
-import { version } from '../../src/version.ts';
+import { version } from '../../src/base/version.ts';
 import { SYSTEM } from './bookshop.ts';
 
 const NAMESPACE = 'plain';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { version } from '../../src/version.ts';
+import { version } from '../../src/base/version.ts';
 import { type Image, buildImages } from './images.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

@@ -1,7 +1,7 @@
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import type { EtcdAccess } from '../../src/etcd/access.ts';
 import { connectEtcd, type EtcdConnection } from '../../src/etcd/connection.ts';
 import { status } from '../../src/etcd/testing/messages.ts';

@@ -1,6 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Snapshot } from '../../src/snapshot.ts';
+import type { Snapshot } from '../../src/debug/snapshot.ts';
 import { bytesOf } from '../../src/ads/wire/bytes-of.ts';
 import { kindOf, kinds } from '../../src/api/kinds.ts';
 import { NAME_TABLE } from '../../src/model/named-host.ts';

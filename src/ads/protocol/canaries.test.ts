@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { Lab } from '../testing/lab.ts';
 import { ContentHasher } from '../store/content-hash.ts';
-import { Alike } from '../../alike.ts';
+import { Alike } from '../../base/alike.ts';
 import { node } from '../../envoy/encode/resource.ts';
 import { Batch, Served } from '../store/served.ts';
 import { Canaries, type Gate, type SharedGate, type Waiter } from './canaries.ts';

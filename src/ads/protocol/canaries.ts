@@ -1,4 +1,4 @@
-import type { Alike } from '../../alike.ts';
+import type { Alike } from '../../base/alike.ts';
 import { LEAST_LOCAL } from './local-reasons.ts';
 import { Proven } from './proven.ts';
 import type { Recipient } from '../rollouts/recipient.ts';

@@ -1,4 +1,4 @@
-import type { Alike } from '../../alike.ts';
+import type { Alike } from '../../base/alike.ts';
 import { Awaited } from './awaited.ts';
 import { InFlight } from './in-flight.ts';
 import { Interest, type InterestContext } from './interest.ts';

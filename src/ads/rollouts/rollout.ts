@@ -1,4 +1,4 @@
-import type { Alike } from '../../alike.ts';
+import type { Alike } from '../../base/alike.ts';
 import { NamesByChanger } from './names-by-changer.ts';
 import { type Audience, type Concerns, type Opinions, opinionsOf } from './opinions.ts';
 import type { Recipient, Refused } from './recipient.ts';

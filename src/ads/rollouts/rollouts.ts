@@ -1,4 +1,4 @@
-import { Alike } from '../../alike.ts';
+import { Alike } from '../../base/alike.ts';
 import { Audience, type Concerns } from './opinions.ts';
 import type { Names } from '../store/served.ts';
 import type { Recipient } from './recipient.ts';

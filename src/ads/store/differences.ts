@@ -1,4 +1,4 @@
-import { Alike } from '../../alike.ts';
+import { Alike } from '../../base/alike.ts';
 import type { CommonMarks, Marks } from '../protocol/ledger.ts';
 import { Concern, joinRollouts, type Rollout } from '../rollouts/rollout.ts';
 import type { Served } from './served.ts';

@@ -1,4 +1,4 @@
-import { Alike } from '../../alike.ts';
+import { Alike } from '../../base/alike.ts';
 import { type List, type Root, variantOf } from './forest.ts';
 import type { NameSet } from './name-set.ts';
 import { Batch, type Served } from './served.ts';

@@ -1,4 +1,4 @@
-import { Alike } from '../../alike.ts';
+import { Alike } from '../../base/alike.ts';
 import { Brought, type BroughtIn, type BroughtNames } from '../rollouts/brought.ts';
 import type { ContentHasher } from './content-hash.ts';
 import type { Differences } from './differences.ts';

@@ -15,7 +15,7 @@ import { addressOfPeer } from './address.ts';
 import { ADS_LIMITS, type Limit, LimitCounts } from './limits.ts';
 import { NameSets } from '../store/name-set.ts';
 import { provenTenant } from '../tenant.ts';
-import { FairSemaphore } from '../../fair-semaphore.ts';
+import { FairSemaphore } from '../../base/fair-semaphore.ts';
 import type { Publication, WorldChange } from '../store/publication.ts';
 import type { AdsServerOptions } from './server-options.ts';
 import { type Call, FrameWriter } from './frame-writer.ts';

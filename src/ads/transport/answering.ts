@@ -1,6 +1,6 @@
 import type { FrameWriter } from './frame-writer.ts';
 import type { Frame } from '../wire/frames.ts';
-import { type FairSemaphore, Permit } from '../../fair-semaphore.ts';
+import { type FairSemaphore, Permit } from '../../base/fair-semaphore.ts';
 import type { Answer, Denial, PeerIdentity, Questions } from '../types.ts';
 import type { DiscoveryRequest } from '../wire/wire-read.ts';
 

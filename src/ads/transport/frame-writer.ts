@@ -1,7 +1,7 @@
 import { constants, type Http2Stream } from 'node:http2';
 import { Buffer } from 'node:buffer';
 import { Metadata, type ServerDuplexStream } from '@grpc/grpc-js';
-import { grpcStatus } from '../../grpc-status.ts';
+import { grpcStatus } from '../../base/grpc-status.ts';
 import { PREFIX } from '../wire/deframer.ts';
 import type { Frame } from '../wire/frames.ts';
 import { SLICE_BYTES } from '../wire/slice-writer.ts';

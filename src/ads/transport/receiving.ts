@@ -1,4 +1,4 @@
-import { FairSemaphore } from '../../fair-semaphore.ts';
+import { FairSemaphore } from '../../base/fair-semaphore.ts';
 import { BufferPool } from '../wire/buffer-pool.ts';
 import type { Receiving } from './request-reader.ts';
 

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { framed, identity, PATH, serveBytes, ways } from '../../../test/harness/byte-streams.ts';
 import { BufferPool } from '../wire/buffer-pool.ts';
 import { PREFIX } from '../wire/deframer.ts';
-import { FairSemaphore } from '../../fair-semaphore.ts';
+import { FairSemaphore } from '../../base/fair-semaphore.ts';
 import { HUGE, LARGE, type Receiving, RequestReader } from './request-reader.ts';
 import { type Call, http2StreamOf } from './frame-writer.ts';
 

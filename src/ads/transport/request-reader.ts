@@ -2,7 +2,7 @@ import type { Buffer } from 'node:buffer';
 import type { BufferPool } from '../wire/buffer-pool.ts';
 import { Deframer, UnreadableStream } from '../wire/deframer.ts';
 import { Lasting } from './lasting.ts';
-import { Permit, type FairSemaphore } from '../../fair-semaphore.ts';
+import { Permit, type FairSemaphore } from '../../base/fair-semaphore.ts';
 import { type Call, http2StreamOf } from './frame-writer.ts';
 
 /** What all readers of a server share. */

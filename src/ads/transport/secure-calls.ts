@@ -12,8 +12,8 @@ import type { Unauthenticated } from './authentication.ts';
 import type { Call } from './frame-writer.ts';
 import type { SecurePort } from './secure-port.ts';
 import type { SecureOptions, UnaryResult, UnaryService } from './server-options.ts';
-import { FairSemaphore, Permit } from '../../fair-semaphore.ts';
-import { grpcStatus } from '../../grpc-status.ts';
+import { FairSemaphore, Permit } from '../../base/fair-semaphore.ts';
+import { grpcStatus } from '../../base/grpc-status.ts';
 import { Headcount } from './headcount.ts';
 import type { PeerIdentity } from '../types.ts';
 

@@ -13,7 +13,7 @@ import { AdsStreams } from './ads-streams.ts';
 import { MAX_REQUEST_BYTES } from './receiving.ts';
 import { ADS_LIMITS } from './limits.ts';
 import { type Listener, listen } from './listener.ts';
-import { ListenError } from '../../listen-error.ts';
+import { ListenError } from '../../base/listen-error.ts';
 import type { DiscoveryService } from '../types.ts';
 import type { Publication } from '../store/publication.ts';
 import type { Call } from './frame-writer.ts';

@@ -10,7 +10,7 @@ import { Lasting } from './lasting.ts';
 import type { Limit } from './limits.ts';
 import { readNode, UnfitNode } from './node.ts';
 import { addressOfPeer } from './address.ts';
-import { Permit, type FairSemaphore } from '../../fair-semaphore.ts';
+import { Permit, type FairSemaphore } from '../../base/fair-semaphore.ts';
 import { type Call, FrameWriter } from './frame-writer.ts';
 import { type Receiving, RequestReader } from './request-reader.ts';
 import type { Waiting } from './turns.ts';

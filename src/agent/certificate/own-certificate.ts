@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { spiffeId } from '../../identity/spiffe.ts';
 import { certificateAuthority } from '../control-plane.ts';
 import type { AgentLog } from '../log.ts';

@@ -1,5 +1,5 @@
 import { Client, Metadata, type ServerDuplexStream, credentials } from '@grpc/grpc-js';
-import { grpcStatus } from '../../grpc-status.ts';
+import { grpcStatus } from '../../base/grpc-status.ts';
 import type { AgentLog } from '../log.ts';
 import { readDeltaRequest, readRequest } from '../xds/messages.ts';
 import { PassThrough } from '../xds/pass-through.ts';

@@ -1,5 +1,5 @@
 import type { ServerDuplexStream } from '@grpc/grpc-js';
-import { grpcStatus } from '../../grpc-status.ts';
+import { grpcStatus } from '../../base/grpc-status.ts';
 import type { AgentLog } from '../log.ts';
 import { readDeltaRequest, readRequest, writeDeltaResponse, writeResponse } from '../xds/messages.ts';
 import { streamOfBytes } from '../xds/socket.ts';

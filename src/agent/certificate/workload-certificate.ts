@@ -1,6 +1,6 @@
-import { type Clock, sleep } from '../../clock.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
 import { mergeRoots } from '../../identity/roots.ts';
-import { Backoff } from '../../backoff.ts';
+import { Backoff } from '../../base/backoff.ts';
 import type { AgentLog } from '../log.ts';
 import type { CertificateSource } from './certificate-source.ts';
 import { newKey } from './key.ts';

@@ -1,4 +1,4 @@
-import { type Clock, sleep } from '../../clock.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
 import type { AgentLog } from '../log.ts';
 import type { AgentSettings } from '../settings/settings.ts';
 import type { Admin } from './admin.ts';

@@ -1,5 +1,5 @@
 import { readFileSync, readlinkSync, writeFileSync } from 'node:fs';
-import { type Clock, sleep } from '../../clock.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
 import { readText } from '../certificate/files.ts';
 import type { AgentLog } from '../log.ts';
 import { removeFile } from '../machine.ts';

@@ -1,5 +1,5 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
-import { ListenError } from '../../listen-error.ts';
+import { ListenError } from '../../base/listen-error.ts';
 import { Connections } from '../../ops/connections.ts';
 import type { AppAddress } from './app-address.ts';
 import { type AppProbe, runProbe } from './app-probes.ts';

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, renameSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import protobuf from 'protobufjs/minimal.js';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { HOST } from '../../model/named-host.ts';
 import type { AgentLog } from '../log.ts';
 import { removeFile } from '../machine.ts';

@@ -1,5 +1,5 @@
 import type { ClientDuplexStream, ServerDuplexStream } from '@grpc/grpc-js';
-import { grpcStatus } from '../../grpc-status.ts';
+import { grpcStatus } from '../../base/grpc-status.ts';
 import type { AgentLog } from '../log.ts';
 import { type Dialed, bytes } from './dial.ts';
 

@@ -1,7 +1,7 @@
 import type { Client, ClientDuplexStream, ServerDuplexStream } from '@grpc/grpc-js';
-import { type Clock, sleep } from '../../clock.ts';
-import { Backoff } from '../../backoff.ts';
-import { grpcStatus } from '../../grpc-status.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
+import { Backoff } from '../../base/backoff.ts';
+import { grpcStatus } from '../../base/grpc-status.ts';
 import type { AgentLog } from '../log.ts';
 import { type Dialed, bytes } from './dial.ts';
 import type { LastConfig } from './last-config.ts';

@@ -6,7 +6,7 @@ import { Graph } from '../../cache/graph.ts';
 import type { EndpointGroup } from '../../mesh/objects/endpoint-groups.ts';
 import { ONE, defaultMeshOptions } from '../../mesh/inputs.ts';
 import { type Mesh, buildMesh } from '../../mesh.ts';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { FakeClock } from '../../testing/fake-clock.ts';
 import { EndpointHistory } from '../endpoint-history.ts';
 import { ObjectWriter } from '../object-writer.ts';

@@ -1,6 +1,6 @@
 import { ApiError } from '../api-error.ts';
 import type { CallOptions, KubeApi } from '../client.ts';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 
 /** What happens to one client's requests in transit. `lost`: carried out, but the response never arrives. */
 export type Fault = 'none' | 'refused' | 'hanging' | 'lost' | { readonly late: number };

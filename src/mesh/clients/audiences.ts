@@ -1,19 +1,18 @@
 import type { Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { hostShortened } from '../../settle/domains.ts';
 import { longestAliasChain } from '../../settle/destination.ts';
-import { hostsMatch, isWildcard } from '../../model/host.ts';
+import { hostsMatch, isWildcard, wildcardKey } from '../../model/host.ts';
 import { hashesRequests } from '../../model/policy-resolution.ts';
 import { isVisibleTo } from '../../model/service.ts';
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
-import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
-import { destinationsOf, matchesOf } from '../../model/virtual-service-parts.ts';
+import { type RouteBinding, isInMesh } from '../../model/route-binding.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
 import { type CoveredServices, divergentClients } from './covered-services.ts';
 import { namespacesOfRivals, routeTargets } from './route-targets.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 import type { Rules } from '../objects/rules.ts';
 import { type NamedHost, isBareName, keepersOf } from '../objects/service-names.ts';
 import { type Services, namespacesOf } from '../objects/services.ts';
-import { type VirtualServices, wildcardKey } from '../objects/virtual-services.ts';
 
 /** Clients in this namespace see the services of the target namespace differently. */
 export interface AudienceClaim {
@@ -31,7 +30,7 @@ export function declareAudiences(
   inputs: Inputs,
   services: Services,
   rules: Rules,
-  virtualServices: VirtualServices,
+  bindings: RouteBindings,
   coveredServices: CoveredServices,
 ): Audiences {
   const ruleClaims = graph.derive('rule audiences', rules.rules, (key, rule, read, emit: Emit<AudienceClaim>) => {
@@ -46,38 +45,34 @@ export function declareAudiences(
         // A public rule next to its service is what everyone sees.
         if (!everybody || client !== target) emit(`${key}|${target}|${client}`, { client, target });
   });
-  const routeClaims = graph.derive(
-    'route audiences',
-    virtualServices.routes,
-    (key, model, read, emit: Emit<AudienceClaim>) => {
-      const named = namedClients(model);
-      const clients = new Set([...sourceNamespaces(model), ...named]);
-      // If it leads to a host that some clients see differently, or have a rule for, they see its routes differently.
-      for (const { destination } of destinationsOf(model)) {
-        for (const client of clientsOfHost(destination.host, read, services)) clients.add(client);
-        for (const rule of privateRules(destination.host, read, services, rules))
-          for (const client of clientsOf(rule)) clients.add(client);
-      }
-      const claimed = new Set<string>();
-      const claim = (client: string, target: string): void => {
-        if (claimed.size < claimed.add(`${target}|${client}`).size)
-          emit(`${key}|${target}|${client}`, { client, target });
-      };
-      if (clients.size > 0)
-        for (const target of routeTargets(model, read, services, virtualServices))
-          for (const client of clients) claim(client, target);
-      // Its hosts are served for these clients on ports on which they are not for others, or the other way round. Any
-      // host of the same name, and any service that loses a domain to one of them, depends on that.
-      const holding = new Set([...named, ...model.hosts.flatMap((host) => [...clientsOfHost(host, read, services)])]);
-      for (const client of clientsUnder(model, read, coveredServices)) holding.add(client);
-      if (holding.size === 0) return;
-      const rivals = namespacesOfRivals(model, read, virtualServices);
-      const { domainSuffix } = optionsOf(read, inputs);
-      for (const client of holding)
-        for (const target of [...rivals, ...losersOf(model.hosts, { client, domainSuffix }, read, services)])
-          claim(client, target);
-    },
-  );
+  const routeClaims = graph.derive('route audiences', bindings.all, (key, binding, read, emit: Emit<AudienceClaim>) => {
+    const named = namedClients(binding);
+    const clients = new Set([...binding.needs.clients, ...named]);
+    // If it leads to a host that some clients see differently, or have a rule for, they see its routes differently.
+    for (const host of new Set(binding.needs.targets.map((target) => target.host))) {
+      for (const client of clientsOfHost(host, read, services)) clients.add(client);
+      for (const rule of privateRules(host, read, services, rules))
+        for (const client of clientsOf(rule)) clients.add(client);
+    }
+    const claimed = new Set<string>();
+    const claim = (client: string, target: string): void => {
+      if (claimed.size < claimed.add(`${target}|${client}`).size)
+        emit(`${key}|${target}|${client}`, { client, target });
+    };
+    if (clients.size > 0)
+      for (const target of routeTargets(binding, read, services, bindings))
+        for (const client of clients) claim(client, target);
+    // Its hosts are served for these clients on ports on which they are not for others, or the other way round. Any
+    // host of the same name, and any service that loses a domain to one of them, depends on that.
+    const holding = new Set([...named, ...binding.hosts.flatMap((host) => [...clientsOfHost(host, read, services)])]);
+    for (const client of clientsUnder(binding, read, coveredServices)) holding.add(client);
+    if (holding.size === 0) return;
+    const rivals = namespacesOfRivals(binding, read, bindings);
+    const { domainSuffix } = optionsOf(read, inputs);
+    for (const client of holding)
+      for (const target of [...rivals, ...losersOf(binding.hosts, { client, domainSuffix }, read, services)])
+        claim(client, target);
+  });
   const serviceClaims = graph.derive(
     'service audiences',
     services.services,
@@ -131,10 +126,10 @@ function clientsOfHost(host: string, read: Reader, services: Services): Readonly
   return divergentClients(read.group(services.byHost, host).map(({ value }) => value));
 }
 
-/** Namespaces whose clients may get other services under the wildcards of a VirtualService than everyone else. */
-function clientsUnder(model: VirtualServiceModel, read: Reader, { clients }: CoveredServices): Set<string> {
-  if (!model.gateways.includes(meshGateway)) return new Set();
-  const wildcards = model.hosts.filter(isWildcard);
+/** Namespaces whose clients may get other services under the wildcards of a route than everyone else. */
+function clientsUnder(binding: RouteBinding, read: Reader, { clients }: CoveredServices): Set<string> {
+  if (!isInMesh(binding)) return new Set();
+  const wildcards = binding.hosts.filter(isWildcard);
   return new Set(wildcards.flatMap((host) => read.group(clients, wildcardKey(host)).map(({ value }) => value.client)));
 }
 
@@ -184,8 +179,4 @@ function privateRules(host: string, read: Reader, services: Services, rules: Rul
     ])
     .map(({ value }) => value)
     .filter((rule) => !isForEverybody(rule) && isSeenByRoutes(rule));
-}
-
-function sourceNamespaces(model: VirtualServiceModel): string[] {
-  return matchesOf(model).flatMap(({ sourceNamespace }) => (sourceNamespace === '' ? [] : [sourceNamespace]));
 }

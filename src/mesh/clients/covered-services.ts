@@ -1,10 +1,9 @@
 import type { Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { spreadHash } from '../../model/hash.ts';
-import { hostsMatch, isSubsetOf, wildcardsOf } from '../../model/host.ts';
+import { hostsMatch, isSubsetOf, wildcardKey, wildcardsOf } from '../../model/host.ts';
 import { type MeshService, isRouted } from '../../model/service.ts';
 import { type EgressHost, type EgressListener, takesPort } from '../../model/sidecar.ts';
 import { SHARDS, type Services } from '../objects/services.ts';
-import { wildcardKey } from '../objects/virtual-services.ts';
 
 /** The services that a wildcard covers: which ports they have, for whom. */
 export interface CoveredServices {

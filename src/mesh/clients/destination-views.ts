@@ -1,19 +1,17 @@
-import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
+import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import { type MeshService, isRouted, serviceKey } from '../../model/service.ts';
 import { type EgressListener, importedPorts } from '../../model/sidecar.ts';
-import type { Destination } from '../../model/virtual-service.ts';
-import { destinationsOf } from '../../model/virtual-service-parts.ts';
 import { clientViewOf, concreteService, ruleClientOf, serviceFor } from './lookups.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 import { ruleFor } from '../objects/rules.ts';
 import type { ScopeViews } from './scopes.ts';
 import { settingOf } from '../settings.ts';
 import { egressOf } from '../objects/sidecars.ts';
 import { type UnknownTrafficDeps, egressProxyOf } from '../resources/unknown-traffic.ts';
 import type { RouteHostView, ServiceView, Views } from './views.ts';
-import type { VirtualServices } from '../objects/virtual-services.ts';
 
 export interface DestinationViewDeps extends UnknownTrafficDeps {
-  readonly virtualServices: VirtualServices;
+  readonly bindings: RouteBindings;
   readonly scopes: Collection<ScopeViews>;
   readonly views: Views;
 }
@@ -42,7 +40,9 @@ export function declareDestinationViews(graph: Graph, deps: DestinationViewDeps)
         const { view, routes } = first.value;
         if (source === routeHostViews && !hasHosts(egressOf(read, deps.sidecars, view))) return;
         const found = new Map<string, ForeignDestination>();
-        for (const { host, port } of routes.flatMap((route) => destinations(route.key, read, deps))) {
+        for (const { host, port } of routes.flatMap(
+          (route) => read.get(deps.bindings.all, route.key)?.needs.targets ?? [],
+        )) {
           const service = concreteService(read, deps, view, host);
           // A view of everything visible already has the services of its namespace.
           if (service !== undefined && (view.egress !== undefined || service.namespace !== view.namespace))
@@ -92,9 +92,4 @@ function hasHosts(listener: EgressListener | undefined): boolean {
     (port.number === 80 && isRouted(port.protocol)) ||
     port.protocol === 'HTTP_PROXY'
   );
-}
-
-function destinations(key: string, read: Reader, { virtualServices }: DestinationViewDeps): readonly Destination[] {
-  const model = read.get(virtualServices.routes, key);
-  return model === undefined ? [] : destinationsOf(model).map(({ destination }) => destination);
 }

@@ -1,16 +1,16 @@
 import type { Reader } from '../../cache/graph.ts';
 import type { Client } from '../../model/client.ts';
 import { followAliases } from '../../settle/destination.ts';
-import { compareSpecificity, hostsMatch, isWildcard, wildcardsOf } from '../../model/host.ts';
+import { compareSpecificity, hostsMatch, isWildcard, wildcardKey, wildcardsOf } from '../../model/host.ts';
 import { type Labels, printSelector } from '../../model/labels.ts';
+import { type RouteBinding, isSeenFrom } from '../../model/route-binding.ts';
 import { type MeshService, exportRank, isVisibleTo } from '../../model/service.ts';
 import { egressImports, egressImportsRoutes } from '../../model/sidecar.ts';
-import { type Candidate, isVisible } from '../../settle/virtual-service-selection.ts';
 import type { Scope } from './proxies.ts';
 import type { View } from './scopes.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 import type { Services } from '../objects/services.ts';
 import { type Sidecars, egressOf } from '../objects/sidecars.ts';
-import { type VirtualServices, wildcardKey } from '../objects/virtual-services.ts';
 
 /** What determines how clients see the mesh. */
 export type ClientView = Pick<View, 'client' | 'traits' | 'matched' | 'egress'>;
@@ -93,29 +93,35 @@ export function concreteService(
   return followAliases(find(host), find);
 }
 
+/** Routes, and the host by which they were found. */
+export interface Candidate {
+  readonly matched: string;
+  readonly binding: RouteBinding;
+}
+
 /**
- * The mesh's VirtualServices for a host, for the clients of a view: most specific host first, then oldest first. An
+ * The routes of the mesh for a host, for the clients of a view: most specific host first, then oldest first. An
  * egress listener has only those that it imports.
  */
 export function candidatesFor(
   read: Reader,
-  deps: { readonly virtualServices: VirtualServices; readonly sidecars: Sidecars },
+  deps: { readonly bindings: RouteBindings; readonly sidecars: Sidecars },
   view: View,
   host: string,
 ): readonly Candidate[] {
-  const { byHost, byWildcard } = deps.virtualServices;
-  const exact = read.group(byHost, host).map(({ value }) => ({ matched: host, model: value }));
+  const { byHost, byWildcard } = deps.bindings;
+  const exact = read.group(byHost, host).map(({ value }) => ({ matched: host, binding: value }));
   const wild: Candidate[] = [];
   for (const wildcard of wildcardsOf(host))
     for (const { value } of read.group(byWildcard, wildcard))
       for (const matched of value.hosts)
         if (isWildcard(matched) && wildcardKey(matched) === wildcard && hostsMatch(matched, host))
-          wild.push({ matched, model: value });
+          wild.push({ matched, binding: value });
   wild.sort((a, b) => compareSpecificity(a.matched, b.matched));
   const listener = egressOf(read, deps.sidecars, view);
   return [...exact, ...wild].filter(
-    ({ model }) =>
-      isVisible(model, view.client) &&
-      (listener === undefined || egressImportsRoutes(listener.hosts, view.client, model)),
+    ({ binding }) =>
+      isSeenFrom(binding, view.client) &&
+      (listener === undefined || egressImportsRoutes(listener.hosts, view.client, binding)),
   );
 }

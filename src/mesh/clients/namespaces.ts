@@ -1,19 +1,19 @@
 import type { Collection, Emit, Graph, Index } from '../../cache/graph.ts';
 import { printSelector } from '../../model/labels.ts';
-import { meshGateway } from '../../model/virtual-service.ts';
+import { isInMesh } from '../../model/route-binding.ts';
 import type { Audiences } from './audiences.ts';
 import type { Selectors } from './selectors.ts';
 import { routeTargets } from './route-targets.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 import { type Services, shardOf } from '../objects/services.ts';
-import type { VirtualServices } from '../objects/virtual-services.ts';
 import { wholeOf } from '../whole.ts';
 
 export interface NamespaceDeps {
   readonly services: Services;
-  readonly virtualServices: VirtualServices;
+  readonly bindings: RouteBindings;
   readonly selectors: Selectors;
   readonly audiences: Audiences;
-  /** VirtualService hosts without a service. */
+  /** Hosts of routes. */
   readonly routeHosts: { readonly hosts: Collection<{ readonly namespace: string; readonly host: string }> };
 }
 
@@ -24,9 +24,9 @@ export interface NamespaceClients {
   readonly audiences: readonly string[];
   /** Selectors that split its clients further. */
   readonly selectors: readonly string[];
-  /** Other namespaces whose VirtualServices have routes for hosts of this one. */
+  /** Other namespaces that have routes for hosts of this one. */
   readonly routedFrom: readonly string[];
-  /** Other namespaces whose hosts VirtualServices of this one have routes for. */
+  /** Other namespaces for whose hosts this one has routes. */
   readonly routedTo: readonly string[];
   /** Whether another namespace has a service with one of its hosts. */
   readonly contested: boolean;
@@ -78,24 +78,21 @@ export function declareNamespaces(graph: Graph, deps: NamespaceDeps): Namespaces
   return { shards: shardsOf, all: wholeOf(graph, 'all namespaces', clients) };
 }
 
-/** Namespaces of VirtualServices by the namespaces whose hosts they have routes for (`*`: any), and the reverse. */
+/** Namespaces of routes by the namespaces whose hosts these are for (`*`: any), and the reverse. */
 function declareForeignRoutes(
   graph: Graph,
-  { services, virtualServices }: NamespaceDeps,
+  { services, bindings }: NamespaceDeps,
 ): { readonly byTarget: Index<string>; readonly bySource: Index<string> } {
   interface ForeignRoute {
     readonly target: string;
     readonly from: string;
   }
-  const each = graph.derive(
-    'foreignRoutes.each',
-    virtualServices.routes,
-    (key, model, read, emit: Emit<ForeignRoute>) => {
-      if (!model.gateways.includes(meshGateway)) return;
-      for (const target of routeTargets(model, read, services, virtualServices))
-        if (target !== model.namespace) emit(`${key}|${target}`, { target, from: model.namespace });
-    },
-  );
+  const each = graph.derive('foreignRoutes.each', bindings.all, (key, binding, read, emit: Emit<ForeignRoute>) => {
+    if (!isInMesh(binding)) return;
+    const { namespace } = binding;
+    for (const target of routeTargets(binding, read, services, bindings))
+      if (target !== namespace) emit(`${key}|${target}`, { target, from: namespace });
+  });
   const distinct = graph.derive(
     'foreignRoutes',
     graph.index('foreign routes by namespaces', each, (_, { target, from }) => [`${target}|${from}`]),

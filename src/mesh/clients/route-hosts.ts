@@ -2,28 +2,28 @@ import type { Collection, Emit, Graph, Index } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
 import { isWildcard } from '../../model/host.ts';
 import { type MeshService, isRouted } from '../../model/service.ts';
-import { meshGateway } from '../../model/virtual-service.ts';
+import { isInMesh } from '../../model/route-binding.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 import { type Services, shardOf } from '../objects/services.ts';
-import type { VirtualServices } from '../objects/virtual-services.ts';
 
 /**
- * A host of one of the mesh's VirtualServices. On ports where no service has that name, it is a virtual host of its
- * own: always on port 80, and on other ports alongside the services of its VirtualService.
+ * A host of routes of the mesh. On ports where no service has that name, it is a virtual host of its own: always on
+ * port 80, and on other ports alongside the services that its routes' hosts name.
  */
 export interface RouteHost {
-  /** Key of the VirtualService. */
-  readonly virtualService: string;
-  /** Namespace of the VirtualService. */
+  /** Key of the `RouteBinding`. */
+  readonly binding: string;
+  /** That of the routes. */
   readonly namespace: string;
   readonly host: string;
   readonly exportTo: readonly string[];
   readonly createdAt: string;
   readonly name: string;
-  /** Whether it has http routes. Without them, it is only a source of destinations. */
+  /** Whether there are rules for requests. Without them, it is only a source of destinations. */
   readonly routed: boolean;
 }
 
-/** The services that a VirtualService's hosts name: they decide on which ports all its hosts are served. */
+/** The services that the hosts of routes name: they decide on which ports all these hosts are served. */
 export interface NamedServices {
   /** Hosts with exactly one service, exported to everyone. */
   readonly hosts: readonly string[];
@@ -36,7 +36,7 @@ export interface NamedServices {
 export interface RouteHosts {
   readonly hosts: Collection<RouteHost>;
   /**
-   * By key of the VirtualService. Each of its hosts reads this: there may be thousands, and few of them name a service.
+   * By key of the binding. Each of its hosts reads this: there may be thousands, and few of them name a service.
    */
   readonly named: Collection<NamedServices>;
   readonly byShard: Index<RouteHost>;
@@ -45,15 +45,14 @@ export interface RouteHosts {
 }
 
 /** Declared before views, because shards hold these hosts too. */
-export function declareRouteHosts(graph: Graph, services: Services, virtualServices: VirtualServices): RouteHosts {
-  const hosts = graph.derive('routeHosts', virtualServices.routes, (key, model, _, emit: Emit<RouteHost>) => {
-    if (!model.gateways.includes(meshGateway)) return;
-    const routed = model.http.length > 0;
-    const { namespace, exportTo, createdAt, name } = model;
-    for (const host of model.hosts)
+export function declareRouteHosts(graph: Graph, services: Services, bindings: RouteBindings): RouteHosts {
+  const hosts = graph.derive('routeHosts', bindings.all, (key, binding, _, emit: Emit<RouteHost>) => {
+    if (!isInMesh(binding)) return;
+    const { namespace, exportTo, createdAt, name, hasRequests: routed } = binding;
+    for (const host of binding.hosts)
       if (host !== '*')
         emit(`${key}|${host}`, {
-          virtualService: key,
+          binding: key,
           namespace,
           host,
           exportTo,
@@ -62,22 +61,18 @@ export function declareRouteHosts(graph: Graph, services: Services, virtualServi
           routed,
         });
   });
-  const named = graph.derive(
-    'named services',
-    virtualServices.routes,
-    (key, model, read, emit: Emit<NamedServices>) => {
-      if (!model.gateways.includes(meshGateway)) return;
-      const found = { hosts: [] as string[], ports: new Set<number>(), others: [] as string[] };
-      for (const host of model.hosts) {
-        const [first, ...more] = isWildcard(host) ? [] : read.group(services.byHost, host);
-        if (first !== undefined && more.length === 0 && first.value.exportTo.includes('*')) {
-          found.hosts.push(host);
-          for (const { number, protocol } of first.value.ports) if (isRouted(protocol)) found.ports.add(number);
-        } else if (first !== undefined || isWildcard(host)) found.others.push(host);
-      }
-      emit(key, { ...found, ports: [...found.ports].sort((a, b) => a - b) });
-    },
-  );
+  const named = graph.derive('named services', bindings.all, (key, binding, read, emit: Emit<NamedServices>) => {
+    if (!isInMesh(binding)) return;
+    const found = { hosts: [] as string[], ports: new Set<number>(), others: [] as string[] };
+    for (const host of binding.hosts) {
+      const [first, ...more] = isWildcard(host) ? [] : read.group(services.byHost, host);
+      if (first !== undefined && more.length === 0 && first.value.exportTo.includes('*')) {
+        found.hosts.push(host);
+        for (const { number, protocol } of first.value.ports) if (isRouted(protocol)) found.ports.add(number);
+      } else if (first !== undefined || isWildcard(host)) found.others.push(host);
+    }
+    emit(key, { ...found, ports: [...found.ports].sort((a, b) => a - b) });
+  });
   return {
     hosts,
     named,

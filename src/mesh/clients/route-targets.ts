@@ -1,27 +1,27 @@
 import type { Reader } from '../../cache/graph.ts';
-import { isWildcard } from '../../model/host.ts';
-import type { VirtualServiceModel } from '../../model/virtual-service.ts';
+import { isWildcard, wildcardKey } from '../../model/host.ts';
+import type { RouteBinding } from '../../model/route-binding.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 import { type Services, namespacesOf } from '../objects/services.ts';
-import { type VirtualServices, wildcardKey } from '../objects/virtual-services.ts';
 
 /**
- * Namespaces whose views may contain routes of one of the mesh's VirtualServices: its own, and those of services and
- * other VirtualServices with its hosts. `*`: any, because of a wildcard.
+ * Namespaces whose views may contain the routes of an object: its own, and those of services and of other routes with
+ * its hosts. `*`: any, because of a wildcard.
  */
 export function routeTargets(
-  model: VirtualServiceModel,
+  binding: RouteBinding,
   read: Reader,
   services: Services,
-  virtualServices: VirtualServices,
+  bindings: RouteBindings,
 ): ReadonlySet<string> {
-  return new Set([...namespacesOfRivals(model, read, virtualServices), ...namespacesOf(read, services, model.hosts)]);
+  return new Set([...namespacesOfRivals(binding, read, bindings), ...namespacesOf(read, services, binding.hosts)]);
 }
 
-/** Namespaces whose views may contain the hosts of a VirtualService: its own, and those of others with these hosts. */
+/** Namespaces whose views may contain the hosts of a route: its own, and those of others with these hosts. */
 export function namespacesOfRivals(
-  { namespace, hosts }: VirtualServiceModel,
+  { namespace, hosts }: RouteBinding,
   read: Reader,
-  { byHost, byWildcard }: VirtualServices,
+  { byHost, byWildcard }: RouteBindings,
 ): ReadonlySet<string> {
   const rivals = hosts.flatMap((host) =>
     isWildcard(host) ? read.group(byWildcard, wildcardKey(host)) : read.group(byHost, host),

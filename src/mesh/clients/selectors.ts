@@ -1,11 +1,9 @@
 import type { Emit, Graph, Index } from '../../cache/graph.ts';
 import { type Labels, printSelector } from '../../model/labels.ts';
-import type { VirtualServiceModel } from '../../model/virtual-service.ts';
-import { matchesOf } from '../../model/virtual-service-parts.ts';
 import { routeTargets } from './route-targets.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 import type { Rules } from '../objects/rules.ts';
 import { type Services, namespacesOf } from '../objects/services.ts';
-import type { VirtualServices } from '../objects/virtual-services.ts';
 
 /**
  * A client label selector that some route or rule mentions. Proxies that match the same selectors share a scope,
@@ -24,32 +22,23 @@ export interface Selectors {
   readonly byTarget: Index<Mention>;
 }
 
-export function declareSelectors(
-  graph: Graph,
-  services: Services,
-  rules: Rules,
-  virtualServices: VirtualServices,
-): Selectors {
+export function declareSelectors(graph: Graph, services: Services, rules: Rules, bindings: RouteBindings): Selectors {
   const ruleMentions = graph.derive('rule mentions', rules.rules, (key, rule, read, emit: Emit<Mention>) => {
     const selector = rule.workloadSelector;
     if (selector === undefined) return;
     for (const target of namespacesOf(read, services, [rule.host]))
       emit(`${key}|${target}`, { selector, client: rule.namespace, target });
   });
-  const routeMentions = graph.derive(
-    'route mentions',
-    virtualServices.routes,
-    (key, model, read, emit: Emit<Mention>) => {
-      const selectors = sourceSelectors(model);
-      if (selectors.length === 0) return;
-      const targets = routeTargets(model, read, services, virtualServices);
-      const clients = model.exportTo.includes('*') ? ['*'] : model.exportTo;
-      for (const selector of selectors)
-        for (const target of targets)
-          for (const client of clients)
-            emit(`${key}|${printSelector(selector)}|${target}|${client}`, { selector, client, target });
-    },
-  );
+  const routeMentions = graph.derive('route mentions', bindings.all, (key, binding, read, emit: Emit<Mention>) => {
+    const { selectors } = binding.needs;
+    if (selectors.length === 0) return;
+    const targets = routeTargets(binding, read, services, bindings);
+    const clients = binding.exportTo.includes('*') ? ['*'] : binding.exportTo;
+    for (const selector of selectors)
+      for (const target of targets)
+        for (const client of clients)
+          emit(`${key}|${printSelector(selector)}|${target}|${client}`, { selector, client, target });
+  });
   const distinct = graph.derive(
     'selectors',
     graph.index('mentions', [ruleMentions, routeMentions], (_, m) => [
@@ -61,11 +50,4 @@ export function declareSelectors(
     byClient: graph.index('selectors by client', distinct, (_, mention) => [mention.client]),
     byTarget: graph.index('selectors by target', distinct, (_, mention) => [mention.target]),
   };
-}
-
-function sourceSelectors(model: VirtualServiceModel): Labels[] {
-  const found = new Map<string, Labels>();
-  for (const { sourceLabels } of matchesOf(model))
-    if (Object.keys(sourceLabels).length > 0) found.set(printSelector(sourceLabels), sourceLabels);
-  return [...found.values()];
 }

@@ -6,17 +6,17 @@ import { type CoveredServices, coveredBy } from './covered-services.ts';
 import { type ClientView, type ServiceLookup, serviceFor } from './lookups.ts';
 import type { RouteHost, RouteHosts } from './route-hosts.ts';
 import type { RouteHostView, Views } from './views.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 import { egressOf } from '../objects/sidecars.ts';
-import type { VirtualServices } from '../objects/virtual-services.ts';
 
 export interface PortDeps extends ServiceLookup {
   readonly routeHosts: RouteHosts;
+  readonly bindings: RouteBindings;
   readonly coveredServices: CoveredServices;
-  readonly virtualServices: VirtualServices;
   readonly portsByRoutes: PortsByRoutes;
 }
 
-/** For clients with a Sidecar, the ports of the services that the hosts of a VirtualService name: all of them ask. */
+/** For clients with a Sidecar, the ports of the services that the hosts of routes name: all of them ask. */
 export type PortsByRoutes = Collection<readonly number[]>;
 
 export function declarePortsByRoutes(
@@ -25,51 +25,46 @@ export function declarePortsByRoutes(
   deps: Omit<PortDeps, 'portsByRoutes'>,
 ): PortsByRoutes {
   const uses = graph.index<RouteHostView>('clients of routes', routeHostViews, (_, { view, host }) =>
-    view.egress === undefined ? [] : [portsKey(host.virtualService, view)],
+    view.egress === undefined ? [] : [portsKey(host.binding, view)],
   );
   return graph.derive('ports by routes', uses, (key, [first], read, emit: Emit<readonly number[]>) => {
     const { view, host } = first.value;
-    emit(key, computedPorts(host.virtualService, view, read, deps));
+    emit(key, computedPorts(host.binding, view, read, deps));
   });
 }
 
-function portsKey(virtualService: string, { client, traits, egress }: ClientView): string {
-  return [virtualService, client, traits.proxyType, egress?.sidecar, egress?.listener].join('|');
+function portsKey(binding: string, { client, traits, egress }: ClientView): string {
+  return [binding, client, traits.proxyType, egress?.sidecar, egress?.listener].join('|');
 }
 
 /** Whether HTTP proxies get a host without a service: only alongside services on port 80. */
 export function isProxied(
-  { virtualService }: Pick<RouteHost, 'virtualService'>,
+  { binding }: Pick<RouteHost, 'binding'>,
   view: ClientView,
   read: Reader,
   deps: PortDeps,
 ): boolean {
-  return namedPorts(virtualService, view, read, deps).includes(80);
+  return namedPorts(binding, view, read, deps).includes(80);
 }
 
-/** Ports on which a VirtualService's hosts are served if they have no service there: 80, and those of its services. */
-export function activePorts(
-  virtualService: string,
-  view: ClientView,
-  read: Reader,
-  deps: PortDeps,
-): ReadonlySet<number> {
-  return new Set([80, ...namedPorts(virtualService, view, read, deps)]);
+/** Ports on which the hosts of routes are served if they have no service there: 80, and those of its services. */
+export function activePorts(binding: string, view: ClientView, read: Reader, deps: PortDeps): ReadonlySet<number> {
+  return new Set([80, ...namedPorts(binding, view, read, deps)]);
 }
 
-/** Ports of the services that the VirtualService's hosts name. */
-function namedPorts(virtualService: string, view: ClientView, read: Reader, deps: PortDeps): readonly number[] {
-  const known = view.egress && read.get(deps.portsByRoutes, portsKey(virtualService, view));
-  return known ?? computedPorts(virtualService, view, read, deps);
+/** Ports of the services that their hosts name. */
+function namedPorts(binding: string, view: ClientView, read: Reader, deps: PortDeps): readonly number[] {
+  const known = view.egress && read.get(deps.portsByRoutes, portsKey(binding, view));
+  return known ?? computedPorts(binding, view, read, deps);
 }
 
 function computedPorts(
-  virtualService: string,
+  binding: string,
   view: ClientView,
   read: Reader,
   deps: Omit<PortDeps, 'portsByRoutes'>,
 ): readonly number[] {
-  const { hosts, ports, others } = read.get(deps.routeHosts.named, virtualService) ?? {
+  const { hosts, ports, others } = read.get(deps.routeHosts.named, binding) ?? {
     hosts: [],
     ports: [],
     others: [],

@@ -3,17 +3,16 @@ import { remembered } from '../../model/remembered.ts';
 import { type MeshService, isVisibleTo, serviceKey } from '../../model/service.ts';
 import { egressImports, everything, importedPorts, takesPort } from '../../model/sidecar.ts';
 import { viewTraitsKey } from '../../model/traits.ts';
-import type { Candidate } from '../../settle/virtual-service-selection.ts';
-import { candidatesFor, ruleClientOf, serviceFor } from './lookups.ts';
+import { type Candidate, candidatesFor, ruleClientOf, serviceFor } from './lookups.ts';
 import type { Inputs } from '../inputs.ts';
 import type { Namespaces } from './namespaces.ts';
 import type { RouteHost, RouteHosts } from './route-hosts.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 import { type Rules, ruleFor } from '../objects/rules.ts';
 import type { ScopeViews, View } from './scopes.ts';
 import { SHARDS, type Services, numberOfShard } from '../objects/services.ts';
 import { type Settings, settingOf } from '../settings.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
-import type { VirtualServices } from '../objects/virtual-services.ts';
 
 export interface ShardView {
   /** Key of the resource list. */
@@ -22,7 +21,7 @@ export interface ShardView {
   readonly shard: string;
 }
 
-/** Which VirtualServices apply, and by which of their hosts: see {@link candidatesFor}. */
+/** Which routes apply, and by which of their hosts: see {@link candidatesFor}. */
 export type RouteKeys = readonly { readonly matched: string; readonly key: string }[];
 
 /** One service, as the clients of a view see it. */
@@ -44,7 +43,7 @@ export interface ServiceView {
   readonly forwards?: boolean;
 }
 
-/** A host that only VirtualServices name, as the clients of a view see it. */
+/** A host that only routes name, as the clients of a view see it. */
 export interface RouteHostView {
   readonly list: string;
   readonly view: View;
@@ -68,7 +67,7 @@ export interface ViewDeps {
   readonly settings: Settings;
   readonly services: Services;
   readonly rules: Rules;
-  readonly virtualServices: VirtualServices;
+  readonly bindings: RouteBindings;
   readonly routeHosts: RouteHosts;
   readonly sidecars: Sidecars;
   readonly namespaces: Namespaces;
@@ -155,7 +154,7 @@ function declareRouteHostViews(
 }
 
 export function routeKeys(candidates: readonly Candidate[]): RouteKeys {
-  return candidates.map(({ matched, model }) => ({ matched, key: model.key }));
+  return candidates.map(({ matched, binding }) => ({ matched, key: binding.key }));
 }
 
 /** If services in several namespaces have the same host, a client gets one of them. */

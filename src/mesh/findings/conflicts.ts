@@ -4,8 +4,8 @@ import { boundProblems } from '../../api/problem-list.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { shadowedSidecars } from '../../reconcilers/sidecar/sidecar.ts';
 import { printWinner } from '../../model/age.ts';
-import type { VirtualServiceModel } from '../../model/virtual-service.ts';
-import { inOrderOfPrecedence, isVisible } from '../../settle/virtual-service-selection.ts';
+import { type RouteBinding, isSeenFrom } from '../../model/route-binding.ts';
+import { inOrderOfPrecedence } from '../../settle/virtual-service-selection.ts';
 import { isWildcard } from '../../model/host.ts';
 import { isAddress } from '../../model/address.ts';
 import { type MeshService, isVisibleTo } from '../../model/service.ts';
@@ -15,18 +15,18 @@ import { printResolution } from '../../reconcilers/service-entry/service-entry.t
 import { mostPorts } from '../../reconcilers/core/service.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
 import { lostRangesOf } from '../objects/lost-ranges.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 import type { HasProblems } from './problems.ts';
 import { type NamedHost, isBareName, keepersOf } from '../objects/service-names.ts';
 import { type Services, ownerOf } from '../objects/services.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
-import type { VirtualServices } from '../objects/virtual-services.ts';
 
 /** If two objects claim the same thing, the older one gets it; the owner of the other is told which object won. */
 export function declareConflicts(
   graph: Graph,
   inputs: Inputs,
   services: Services,
-  virtualServices: VirtualServices,
+  bindings: RouteBindings,
   sidecars: Sidecars,
 ): readonly Collection<HasProblems>[] {
   const hosts = graph.derive('conflicts of hosts', services.claims, (key, members, _, emit: Emit<HasProblems>) => {
@@ -81,20 +81,16 @@ export function declareConflicts(
       if (problems.length > 0) emit(key, { problems });
     },
   );
-  const routes = graph.derive(
-    'conflicts of routes',
-    virtualServices.byHost,
-    (host, members, _, emit: Emit<HasProblems>) => {
-      const problems = routeConflicts(
-        host,
-        members.map((member) => member.value),
-      );
-      if (problems.length > 0) emit(host, { problems });
-    },
-  );
+  const routes = graph.derive('conflicts of routes', bindings.byHost, (host, members, _, emit: Emit<HasProblems>) => {
+    const problems = routeConflicts(
+      host,
+      members.map((member) => member.value),
+    );
+    if (problems.length > 0) emit(host, { problems });
+  });
   const wildcards = graph.derive(
     'conflicts of wildcard routes',
-    virtualServices.byWildcard,
+    bindings.byWildcard,
     (key, members, _, emit: Emit<HasProblems>) => {
       const named = members.flatMap(({ value }) => value.hosts.filter(isWildcard).map((host) => ({ host, value })));
       const problems = [...Map.groupBy(named, ({ host }) => host)].flatMap(([host, same]) =>
@@ -120,14 +116,14 @@ export function declareConflicts(
 }
 
 /** @param all for the host, oldest first. */
-function routeConflicts(host: string, all: readonly VirtualServiceModel[]): Problem[] {
-  const models = all.filter((model) => model.http.length > 0);
-  return models.flatMap((loser): Problem[] => {
-    const winner = winnerOver(loser, models);
-    if (winner === undefined) return [];
-    const { model, client } = winner;
-    const isSame = sameAudience(model.exportTo, loser.exportTo);
-    const whose = isSame ? printWinner(printRef(model.ref), model, loser) : printRef(model.ref);
+function routeConflicts(host: string, all: readonly RouteBinding[]): Problem[] {
+  const rivals = all.filter(({ hasRequests }) => hasRequests);
+  return rivals.flatMap((loser): Problem[] => {
+    const won = winnerOver(loser, rivals);
+    if (won === undefined) return [];
+    const { winner, client } = won;
+    const isSame = sameAudience(winner.exportTo, loser.exportTo);
+    const whose = isSame ? printWinner(printRef(winner.ref), winner, loser) : printRef(winner.ref);
     const where = isSame || client === anyClient ? '' : ` in namespace ${client}`;
     const change = isSame ? 'remove the host from one of them' : 'change exportTo';
     const message = `Sidecars${where} use the routes of ${whose} for the host ${JSON.stringify(host)}; merge the two, or ${change}.`;
@@ -171,28 +167,28 @@ function haveCommonClients(a: readonly string[], b: readonly string[]): boolean 
 const anyClient = '*';
 
 /**
- * A VirtualService whose routes apply in place of this one's, and where: for all of its clients, or for those of a
+ * Routes that apply in place of this one's, and where: for all of its clients, or for those of a
  * namespace. A namespace that keeps routes to itself, for a host that others have routes for, means it so.
  *
- * @param models for one host, oldest first.
+ * @param rivals for one host, oldest first.
  */
 function winnerOver(
-  loser: VirtualServiceModel,
-  models: readonly VirtualServiceModel[],
-): { readonly model: VirtualServiceModel; readonly client: string } | undefined {
-  const named = [...new Set(models.slice(0, mostRivals).flatMap(({ exportTo }) => exportTo))];
+  loser: RouteBinding,
+  rivals: readonly RouteBinding[],
+): { readonly winner: RouteBinding; readonly client: string } | undefined {
+  const compared = rivals.slice(0, mostRivals);
+  const named = [...new Set(compared.flatMap(({ exportTo }) => exportTo))];
   const clients = [anyClient, ...named.filter((client) => client !== '*' && client !== '~')];
-  const entries = models.slice(0, mostRivals).map((model) => ({ matched: '', model }));
-  const seen = clients.filter((client) => isVisible(loser, client));
+  const seen = clients.filter((client) => isSeenFrom(loser, client));
   const lost = seen.flatMap((client) => {
-    const model = inOrderOfPrecedence(entries, client)[0]?.model;
-    return model === undefined || model === loser ? [] : [{ model, client }];
+    const [winner] = inOrderOfPrecedence(compared, client, (routes) => routes);
+    return winner === undefined || winner === loser ? [] : [{ winner, client }];
   });
   if (lost.length === seen.length) return lost[0];
-  return lost.find(({ model, client }) => loser.namespace === client || !isPrivate(model, client));
+  return lost.find(({ winner, client }) => loser.namespace === client || !isPrivate(winner, client));
 }
 
-function isPrivate({ namespace, exportTo }: VirtualServiceModel, client: string): boolean {
+function isPrivate({ namespace, exportTo }: RouteBinding, client: string): boolean {
   return namespace === client && !exportTo.includes('*');
 }
 
@@ -200,5 +196,5 @@ function sameAudience(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((namespace, i) => namespace === b[i]);
 }
 
-/** VirtualServices for one host that are compared with each other. */
+/** Routes for one host that are compared with each other. */
 const mostRivals = 50;

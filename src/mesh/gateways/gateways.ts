@@ -12,7 +12,8 @@ import { compareAge } from '../../model/age.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
 import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
-import { gatewayPrecedence, isVisible } from '../../settle/virtual-service-selection.ts';
+import { isSeenFrom } from '../../model/route-binding.ts';
+import { gatewayPrecedence } from '../../settle/virtual-service-selection.ts';
 import { type ReconciledGateway, reconcileGateway } from '../../reconcilers/gateway/gateway.ts';
 import { mergeServers } from '../../settle/gateway-merge.ts';
 import {
@@ -236,6 +237,6 @@ function virtualServicesOf(
   return read
     .group(byGateway, gateway)
     .map((member) => member.value)
-    .filter((model) => isVisible(model, namespace))
+    .filter((model) => isSeenFrom(model, namespace))
     .sort((a, b) => gatewayPrecedence(a, namespace) - gatewayPrecedence(b, namespace));
 }

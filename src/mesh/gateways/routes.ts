@@ -10,7 +10,8 @@ import { contentHash, spreadHash } from '../../model/hash.ts';
 import { bracketed, compareSpecificity } from '../../model/host.ts';
 import type { Source } from '../../model/provenance.ts';
 import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
-import { canHold, gatewayPrecedence, isVisible } from '../../settle/virtual-service-selection.ts';
+import { isSeenFrom } from '../../model/route-binding.ts';
+import { canHold, gatewayPrecedence } from '../../settle/virtual-service-selection.ts';
 import { joinRoutes, reachedOf } from '../resources/encoded-routes.ts';
 import { declareClaimFindings } from './claims.ts';
 import { type GatewayDeps, type RouterClass, type Routers, emitToRouters, routerClient } from './routers.ts';
@@ -194,7 +195,7 @@ function declareHosts(
         if (gateway === meshGateway) continue;
         for (const { key: serversKey, value: servers } of read.group(ofGateway, gateway)) {
           const router = read.get(routers, servers.router);
-          if (router === undefined || !isVisible(model, router.namespace)) continue;
+          if (router === undefined || !isSeenFrom(model, router.namespace)) continue;
           const { client } = routerClient(router, read, deps);
           const holdsOn = (listenerPort: number): boolean =>
             model.http.some((route) => canHold(route, { client, gateway, listenerPort }));

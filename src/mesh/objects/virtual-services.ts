@@ -1,11 +1,11 @@
 import type { VirtualService } from '../../api/gen/virtual-service.gen.ts';
 import { objectKey, sourceOfKey } from '../../api/object.ts';
-import type { Collection, Emit, Graph, Index } from '../../cache/graph.ts';
+import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import { cutRoutes } from '../../settle/cut-routes.ts';
-import { compareAge } from '../../model/age.ts';
-import { isWildcard } from '../../model/host.ts';
-import { type HttpRoute, type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
+import type { RouteBinding } from '../../model/route-binding.ts';
+import type { HttpRoute, VirtualServiceModel } from '../../model/virtual-service.ts';
 import { type DelegatedVirtualService, applyDelegates } from '../../settle/delegate.ts';
+import { routeBindingOf } from '../../reconcilers/virtual-service/route-binding.ts';
 import { shadowedRoutes } from '../../reconcilers/virtual-service/shadowed-routes.ts';
 import {
   type ReconciledVirtualService,
@@ -25,10 +25,8 @@ export interface VirtualServices {
   readonly shadowed: Collection<HasProblems>;
   /** Their `http` in pieces; by object key. */
   readonly cut: Collection<readonly (readonly HttpRoute[])[]>;
-  /** VirtualServices for the mesh, by exact host. Oldest first. */
-  readonly byHost: Index<VirtualServiceModel>;
-  /** VirtualServices for the mesh with a wildcard host, by {@link wildcardKey}. */
-  readonly byWildcard: Index<VirtualServiceModel>;
+  /** What selection sees of {@link routes}. */
+  readonly bindings: Collection<RouteBinding>;
 }
 
 export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: Settings): VirtualServices {
@@ -68,34 +66,8 @@ export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: S
   const cut = graph.derive('cut routes', routes, (key, { http }, _, emit: Emit<readonly (readonly HttpRoute[])[]>) => {
     emit(key, cutRoutes(http));
   });
-  const oldest = (a: { value: VirtualServiceModel }, b: { value: VirtualServiceModel }) => compareAge(a.value, b.value);
-  const meshHosts = (model: VirtualServiceModel) => (model.gateways.includes(meshGateway) ? model.hosts : []);
-  return {
-    parsed,
-    routes,
-    delegated,
-    shadowed,
-    cut,
-    byHost: graph.index(
-      'routes by host',
-      routes,
-      (_, model) => meshHosts(model).filter((host) => !isWildcard(host)),
-      oldest,
-    ),
-    byWildcard: graph.index(
-      'routes by wildcard',
-      routes,
-      (_, model) => [...new Set(meshHosts(model).filter(isWildcard).map(wildcardKey))],
-      oldest,
-    ),
-  };
-}
-
-/**
- * Index key of a wildcard host: the part from the first dot on. A wildcard may end within a label (`*-a.example.com`),
- * so callers must compare the full host.
- */
-export function wildcardKey(wildcard: string): string {
-  const dot = wildcard.indexOf('.');
-  return dot < 0 ? '*' : `*${wildcard.slice(dot)}`;
+  const bindings = graph.derive('routes of VirtualServices', routes, (key, model, _, emit: Emit<RouteBinding>) =>
+    emit(key, routeBindingOf(model)),
+  );
+  return { parsed, routes, delegated, shadowed, cut, bindings };
 }

@@ -25,6 +25,7 @@ import type { CoveredServices } from '../clients/covered-services.ts';
 import { freeDomains } from './free-domains.ts';
 import type { RouteHost, RouteHosts } from '../clients/route-hosts.ts';
 import { type RoutePieces, type RouteUse, declareRoutePieces } from './route-pieces.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 import { type Rules, ruleOf } from '../objects/rules.ts';
 import type { View } from '../clients/scopes.ts';
 import type { Services } from '../objects/services.ts';
@@ -55,6 +56,7 @@ export interface RouteDeps {
   readonly services: Services;
   readonly rules: Rules;
   readonly virtualServices: VirtualServices;
+  readonly bindings: RouteBindings;
   readonly coveredServices: CoveredServices;
   readonly routeHosts: RouteHosts;
   readonly portsByRoutes: PortsByRoutes;
@@ -306,7 +308,7 @@ function* choicesOfHost(
   // An Alias has virtual hosts like a service, but only through its VirtualServices.
   const alias = service?.resolution === 'Alias' ? service : undefined;
   const served = new Set(alias === undefined ? portsFor(host.host, view, read, deps, 'ports') : []);
-  const ports = activePorts(host.virtualService, view, read, deps);
+  const ports = activePorts(host.binding, view, read, deps);
   const all = candidatesOf(routes, read, deps);
   // On ports other than 80, a VirtualService counts if one of its hosts is served there.
   const activeOn = (port: number, rivals: readonly Candidate[]) =>
@@ -318,7 +320,7 @@ function* choicesOfHost(
       const candidates = activeOn(port, all);
       const virtualService = virtualServiceFor(candidates, { client: target.client, listenerPort: port });
       // If several VirtualServices have the host, in any namespaces, one gets it: Envoy accepts a domain only once.
-      if (virtualService?.key !== host.virtualService) continue;
+      if (virtualService?.key !== host.binding) continue;
       const named = alias && portNumbered(alias.ports, port) ? alias : undefined;
       const inProxyTables = isProxied(host, view, read, deps) ? proxyTables(view, read, deps) : [];
       for (const table of [String(port), ...inProxyTables])

@@ -2,7 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { version } from '../../../src/version.ts';
+import { version } from '../../../src/base/version.ts';
 import { NODE } from '../configuration.ts';
 import { IMAGES } from '../bookshop.ts';
 import type { RunningNode } from '../node.ts';

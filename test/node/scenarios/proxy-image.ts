@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import { version } from '../../../src/version.ts';
+import { version } from '../../../src/base/version.ts';
 import type { RunningNode } from '../node.ts';
 
 export function proxyImage(started: () => RunningNode): void {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { CLOSING_MS, closed } from './closing.ts';
-import { RecordingLog } from './kube/testing/recording-log.ts';
-import { FakeClock } from './testing/fake-clock.ts';
+import { RecordingLog } from '../kube/testing/recording-log.ts';
+import { FakeClock } from '../testing/fake-clock.ts';
 
 test('parts that never close, or fail to, are named, and waited for no longer than the others may take', async () => {
   const clock = new FakeClock();

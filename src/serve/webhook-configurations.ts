@@ -1,9 +1,9 @@
-import { kinds } from './api/kinds.ts';
-import type { Config } from './config/config.ts';
-import { injectionConfiguration } from './kube/injection-configuration.ts';
-import { askForRefusal } from './kube/validation-probe.ts';
-import { type Probe, WebhookConfiguration, type WebhookConfigurationOptions } from './kube/webhook-configuration.ts';
-import type { WebhookRule } from './kube/webhook-entries.ts';
+import { kinds } from '../api/kinds.ts';
+import type { Config } from '../config/config.ts';
+import { injectionConfiguration } from '../kube/injection-configuration.ts';
+import { askForRefusal } from '../kube/validation-probe.ts';
+import { type Probe, WebhookConfiguration, type WebhookConfigurationOptions } from '../kube/webhook-configuration.ts';
+import type { WebhookRule } from '../kube/webhook-entries.ts';
 
 /** What the API server is to ask about: the kinds that are validated. */
 export const validationRules: readonly WebhookRule[] = [

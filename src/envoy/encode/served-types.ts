@@ -1,4 +1,4 @@
-import { types } from './envoy/encode/proto-types.ts';
+import { types } from './proto-types.ts';
 
 /** The resource types that are served, by the names that operators know, in the order of a push. */
 export const servedTypes = {

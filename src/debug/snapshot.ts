@@ -1,7 +1,7 @@
-import { bytesOf } from './ads/wire/bytes-of.ts';
-import type { World } from './ads/store/publication.ts';
-import type { EncodedResource } from './ads/store/resource.ts';
-import type { Store } from './ads/store/store.ts';
+import { bytesOf } from '../ads/wire/bytes-of.ts';
+import type { World } from '../ads/store/publication.ts';
+import type { EncodedResource } from '../ads/store/resource.ts';
+import type { Store } from '../ads/store/store.ts';
 import type {
   Cluster,
   DownstreamTlsContext,
@@ -11,10 +11,10 @@ import type {
   Secret,
   TransportSocket,
   UpstreamTlsContext,
-} from './envoy/gen/types.gen.ts';
-import { types } from './envoy/encode/proto-types.ts';
-import type { ServedType } from './served-types.ts';
-import { type Json, type Protos, typeOfUrl, typeUrl } from './envoy/encode/proto.ts';
+} from '../envoy/gen/types.gen.ts';
+import { types } from '../envoy/encode/proto-types.ts';
+import type { ServedType } from '../envoy/encode/served-types.ts';
+import { type Json, type Protos, typeOfUrl, typeUrl } from '../envoy/encode/proto.ts';
 
 /** What a proxy would hold after asking for everything: all clusters and listeners, and what these name. */
 export interface Snapshot extends Readonly<Record<ServedType, readonly EncodedResource[]>> {

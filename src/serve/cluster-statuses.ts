@@ -1,17 +1,17 @@
-import type { CustomKindName, KindName } from './api/kinds.ts';
-import { isObject } from './api/json.ts';
-import { type KubernetesObject, objectKey } from './api/object.ts';
-import type { Engine } from './engine/engine.ts';
-import { AddressAllocator } from './engine/address-allocator.ts';
-import { ObjectStatuses } from './engine/object-statuses.ts';
-import type { ObjectGeneration } from './engine/progress.ts';
-import { Replicas } from './engine/replicas.ts';
-import { ReplicaReports, type ReplicaReportsOptions } from './kube/replica-reports.ts';
-import { StatusesWithAddresses } from './engine/statuses-with-addresses.ts';
-import type { StatusWriter } from './kube/status-writer.ts';
-import { generationKey, parseGenerationKey } from './mesh/objects/in-force.ts';
-import { signature } from './status/export-conditions.ts';
-import { printReport, readReport } from './status/replica-report.ts';
+import type { CustomKindName, KindName } from '../api/kinds.ts';
+import { isObject } from '../api/json.ts';
+import { type KubernetesObject, objectKey } from '../api/object.ts';
+import type { Engine } from '../engine/engine.ts';
+import { AddressAllocator } from '../engine/address-allocator.ts';
+import { ObjectStatuses } from '../engine/object-statuses.ts';
+import type { ObjectGeneration } from '../engine/progress.ts';
+import { Replicas } from '../engine/replicas.ts';
+import { ReplicaReports, type ReplicaReportsOptions } from '../kube/replica-reports.ts';
+import { StatusesWithAddresses } from '../engine/statuses-with-addresses.ts';
+import type { StatusWriter } from '../kube/status-writer.ts';
+import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
+import { signature } from '../status/export-conditions.ts';
+import { printReport, readReport } from '../status/replica-report.ts';
 
 export interface ClusterStatusesOptions extends Pick<
   ReplicaReportsOptions,

@@ -2,8 +2,8 @@ import { createWriteStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream } from 'node:stream/web';
-import type { RecordRequest } from './cli/program.ts';
-import { UsageError } from './cli/usage-error.ts';
+import type { RecordRequest } from '../cli/program.ts';
+import { UsageError } from '../cli/usage-error.ts';
 
 /** `fairlead record`: saves what a running server sends of itself. */
 export async function recordServer(

@@ -1,9 +1,9 @@
-import type { ServiceName } from './cli/program.ts';
-import { ClusterError } from './cluster-error.ts';
-import type { ClusterSettings } from './config/config.ts';
-import { objectPath } from './kube/paths.ts';
-import { RELEASE_ANNOTATION } from './model/lost-endpoints.ts';
-import { openSource } from './object-source.ts';
+import type { ServiceName } from '../cli/program.ts';
+import { ClusterError } from '../kube/cluster-error.ts';
+import type { ClusterSettings } from '../config/config.ts';
+import { objectPath } from '../kube/paths.ts';
+import { RELEASE_ANNOTATION } from '../model/lost-endpoints.ts';
+import { openSource } from '../serve/object-source.ts';
 
 /** Lets every replica know, by an annotation of the Service, that what is held for it until now is to go. */
 export async function releaseEndpoints(

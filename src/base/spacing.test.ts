@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { Spacing } from './spacing.ts';
-import { FakeClock } from './testing/fake-clock.ts';
+import { FakeClock } from '../testing/fake-clock.ts';
 
 test('the first is not delayed, the others are, longer each time, until there was rest', async () => {
   const clock = new FakeClock();

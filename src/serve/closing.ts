@@ -1,5 +1,5 @@
-import type { Clock } from './clock.ts';
-import type { Logger } from './ops/logger.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Logger } from '../ops/logger.ts';
 
 /** How long parts have to close, in milliseconds. */
 export const CLOSING_MS = 5_000;

@@ -1,9 +1,9 @@
-import type { Clock } from './clock.ts';
-import { AccessReviews, type AccessReviewsOptions } from './credentials/access-reviews.ts';
-import { entriesOfConfigMap, entriesOfSecret } from './credentials/entries.ts';
-import { type Entries, credentialEntries } from './credentials/read-credential.ts';
-import type { Engine } from './engine/engine.ts';
-import { NamedObjects, type NamedObjectsOptions } from './kube/named-objects.ts';
+import type { Clock } from '../base/clock.ts';
+import { AccessReviews, type AccessReviewsOptions } from '../credentials/access-reviews.ts';
+import { entriesOfConfigMap, entriesOfSecret } from '../credentials/entries.ts';
+import { type Entries, credentialEntries } from '../credentials/read-credential.ts';
+import type { Engine } from '../engine/engine.ts';
+import { NamedObjects, type NamedObjectsOptions } from '../kube/named-objects.ts';
 import {
   type AccountKey,
   type CredentialKey,
@@ -12,8 +12,8 @@ import {
   grantsIn,
   parseAccountKey,
   parseCredentialKey,
-} from './model/credential.ts';
-import type { WantedCredential } from './mesh/resources/credentials.ts';
+} from '../model/credential.ts';
+import type { WantedCredential } from '../mesh/resources/credentials.ts';
 
 /** Reads what is wanted of one cluster: see `NamedObjects`. */
 export type ReadsNamed = Pick<NamedObjects, 'want' | 'unwant'>;

@@ -1,13 +1,13 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { Graph, type Draft, type Input, type Write } from './cache/graph.ts';
-import type { Replay } from './cli/program.ts';
-import { UsageError } from './cli/usage-error.ts';
-import { FORMAT, type Line, type RecordedResource, type RecordedWrite, recordedResource } from './debug/recording.ts';
-import { Encoder } from './envoy/encode/encoder.ts';
-import { createProtos } from './envoy/encode/proto.ts';
-import { type Mesh, buildMesh } from './mesh.ts';
-import { version } from './version.ts';
+import { Graph, type Draft, type Input, type Write } from '../cache/graph.ts';
+import type { Replay } from '../cli/program.ts';
+import { UsageError } from '../cli/usage-error.ts';
+import { FORMAT, type Line, type RecordedResource, type RecordedWrite, recordedResource } from '../debug/recording.ts';
+import { Encoder } from '../envoy/encode/encoder.ts';
+import { createProtos } from '../envoy/encode/proto.ts';
+import { type Mesh, buildMesh } from '../mesh.ts';
+import { version } from '../base/version.ts';
 
 /** `fairlead replay`: whether the recorded inputs make the recorded bytes. Stops at the first commit where they do not. */
 export async function replayFile(path: string): Promise<Replay> {

@@ -1,10 +1,10 @@
-import type { Clock } from './clock.ts';
-import { listFiles, readText } from './directory/files.ts';
-import type { Entries } from './identity/rotation.ts';
-import { renewed } from './identity/self-signed.ts';
-import { isAgeing, readMaterial } from './identity/signing-material.ts';
-import type { KubeApi } from './kube/client.ts';
-import { getSecret, isEmpty, putSecret } from './kube/secrets.ts';
+import type { Clock } from '../base/clock.ts';
+import { listFiles, readText } from '../directory/files.ts';
+import type { Entries } from '../identity/rotation.ts';
+import { renewed } from '../identity/self-signed.ts';
+import { isAgeing, readMaterial } from '../identity/signing-material.ts';
+import type { KubeApi } from '../kube/client.ts';
+import { getSecret, isEmpty, putSecret } from '../kube/secrets.ts';
 
 /** Where the signing certificate and its key are. */
 export type AuthoritySource =

@@ -1,18 +1,18 @@
-import type { Json } from './api/json.ts';
-import { type KindName, kinds } from './api/kinds.ts';
-import { objectKey } from './api/object.ts';
-import { printPath } from './api/schema-path.ts';
-import type { Validate } from './api/validate.ts';
-import { Graph } from './cache/graph.ts';
-import type { MeshSettings } from './config/config.ts';
-import { readValue } from './directory/objects.ts';
-import type { FileReport } from './directory/report.ts';
-import { Encoder } from './envoy/encode/encoder.ts';
-import type { Protos } from './envoy/encode/proto.ts';
-import { buildMesh } from './mesh.ts';
-import { ONE } from './mesh/inputs.ts';
+import type { Json } from '../api/json.ts';
+import { type KindName, kinds } from '../api/kinds.ts';
+import { objectKey } from '../api/object.ts';
+import { printPath } from '../api/schema-path.ts';
+import type { Validate } from '../api/validate.ts';
+import { Graph } from '../cache/graph.ts';
+import type { MeshSettings } from '../config/config.ts';
+import { readValue } from '../directory/objects.ts';
+import type { FileReport } from '../directory/report.ts';
+import { Encoder } from '../envoy/encode/encoder.ts';
+import type { Protos } from '../envoy/encode/proto.ts';
+import { buildMesh } from '../mesh.ts';
+import { ONE } from '../mesh/inputs.ts';
 import { findingsOf } from './offline.ts';
-import type { CheckObject } from './webhooks/validating.ts';
+import type { CheckObject } from '../webhooks/validating.ts';
 
 /**
  * What `fairlead check` says about a file with one object and nothing else. The mesh is built once and stays empty:

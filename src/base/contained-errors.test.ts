@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { containErrors } from './contained-errors.ts';
-import { FakeClock } from './testing/fake-clock.ts';
+import { FakeClock } from '../testing/fake-clock.ts';
 
 function start({ fails = false } = {}) {
   const [source, clock, end] = [new EventEmitter(), new FakeClock(), new AbortController()];

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { isObject } from './api/json.ts';
-import { ClusterError } from './cluster-error.ts';
+import { isObject } from '../api/json.ts';
+import { ClusterError } from '../kube/cluster-error.ts';
 import type {
   IdentitiesRequest,
   ReplicaAnswer,
@@ -10,15 +10,15 @@ import type {
   ReplicaRequest,
   ReplicaStatus,
   StatusRequest,
-} from './cli/program.ts';
-import type { PeerAddress } from './debug/peer-address.ts';
-import { UsageError } from './cli/usage-error.ts';
-import type { ClusterReport } from './debug/cluster-report.ts';
-import type { StatusReport } from './debug/status-report.ts';
-import type { KubeClient } from './kube/client.ts';
-import { collectionPath } from './kube/paths.ts';
-import { forwardPort } from './kube/port-forward.ts';
-import { openSource } from './object-source.ts';
+} from '../cli/program.ts';
+import type { PeerAddress } from '../debug/peer-address.ts';
+import { UsageError } from '../cli/usage-error.ts';
+import type { ClusterReport } from '../debug/cluster-report.ts';
+import type { StatusReport } from '../debug/status-report.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { collectionPath } from '../kube/paths.ts';
+import { forwardPort } from '../kube/port-forward.ts';
+import { openSource } from '../serve/object-source.ts';
 
 /** How long a replica may take to answer. Milliseconds. */
 const PATIENCE = 30_000;

@@ -1,14 +1,14 @@
-import type { KindName } from './api/kinds.ts';
-import { type KubernetesObject, objectKey, revisionOf } from './api/object.ts';
-import type { Validate } from './api/validate.ts';
-import type { Engine } from './engine/engine.ts';
-import { keptGenerations, nameOfKept, printKept, readKept } from './engine/kept-generations.ts';
+import type { KindName } from '../api/kinds.ts';
+import { type KubernetesObject, objectKey, revisionOf } from '../api/object.ts';
+import type { Validate } from '../api/validate.ts';
+import type { Engine } from '../engine/engine.ts';
+import { keptGenerations, nameOfKept, printKept, readKept } from '../engine/kept-generations.ts';
 import {
   type GenerationInForce,
   GenerationsInForce,
   type GenerationsInForceOptions,
-} from './kube/generations-in-force.ts';
-import { generationKey, parseGenerationKey } from './mesh/objects/in-force.ts';
+} from '../kube/generations-in-force.ts';
+import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 
 export interface ClusterGenerationsOptions extends Pick<
   GenerationsInForceOptions,

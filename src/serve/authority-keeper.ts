@@ -1,7 +1,7 @@
 import { type AuthoritySource, type StoredAuthority, onlyKnown, readStored } from './authority-source.ts';
-import { type Clock, sleep } from './clock.ts';
-import { abandonedBy } from './identity/abandoned-roots.ts';
-import { readableRoots } from './identity/roots.ts';
+import { type Clock, sleep } from '../base/clock.ts';
+import { abandonedBy } from '../identity/abandoned-roots.ts';
+import { readableRoots } from '../identity/roots.ts';
 import {
   type Entries,
   type Plugged,
@@ -13,11 +13,11 @@ import {
   bundleOf,
   withReport,
   sameEntries,
-} from './identity/rotation.ts';
-import { stepsBetween } from './identity/rotation-report.ts';
-import { selfSigned } from './identity/self-signed.ts';
-import { type SigningMaterial, readMaterial } from './identity/signing-material.ts';
-import type { Published } from './kube/published-roots.ts';
+} from '../identity/rotation.ts';
+import { stepsBetween } from '../identity/rotation-report.ts';
+import { selfSigned } from '../identity/self-signed.ts';
+import { type SigningMaterial, readMaterial } from '../identity/signing-material.ts';
+import type { Published } from '../kube/published-roots.ts';
 import type { RotationStore, StoredRotation } from './rotation-store.ts';
 
 export interface AuthorityKeeperOptions {

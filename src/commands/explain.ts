@@ -1,12 +1,12 @@
-import { bytesOf } from './ads/wire/bytes-of.ts';
-import { type EncodedResource, type LeafPart, leavesOf } from './ads/store/resource.ts';
-import { printRef } from './api/object.ts';
-import type { ExplainedResource, ExplainedVirtualHost } from './cli/program.ts';
-import type { Locate } from './directory/load.ts';
-import { types } from './envoy/encode/proto-types.ts';
-import { type Protos, typeUrl } from './envoy/encode/proto.ts';
-import type { Trace } from './envoy/encode/trace.ts';
-import type { Source } from './model/provenance.ts';
+import { bytesOf } from '../ads/wire/bytes-of.ts';
+import { type EncodedResource, type LeafPart, leavesOf } from '../ads/store/resource.ts';
+import { printRef } from '../api/object.ts';
+import type { ExplainedResource, ExplainedVirtualHost } from '../cli/program.ts';
+import type { Locate } from '../directory/load.ts';
+import { types } from '../envoy/encode/proto-types.ts';
+import { type Protos, typeUrl } from '../envoy/encode/proto.ts';
+import type { Trace } from '../envoy/encode/trace.ts';
+import type { Source } from '../model/provenance.ts';
 
 export interface ExplainContext {
   readonly trace: Trace;

@@ -1,22 +1,22 @@
 import { X509Certificate } from 'node:crypto';
-import type { PortCertificate } from './ads/transport/secure-port.ts';
-import type { SecureOptions } from './ads/transport/server-options.ts';
+import type { PortCertificate } from '../ads/transport/secure-port.ts';
+import type { SecureOptions } from '../ads/transport/server-options.ts';
 import { AuthorityKeeper, keepAuthority } from './authority-keeper.ts';
-import type { Clock } from './clock.ts';
-import type { Config, SecureConfig } from './config/config.ts';
-import type { Engine } from './engine/engine.ts';
-import { PROXY_CONFIG } from './envoy/tls/trust-bundle.ts';
-import { type Progress, bundleId } from './identity/rotation.ts';
-import { reportOf } from './identity/rotation-report.ts';
-import { mergeRoots } from './identity/roots.ts';
-import { ONE } from './mesh/inputs.ts';
-import { Refusals } from './secure/refusals.ts';
-import { Credentials } from './secure/credentials.ts';
-import type { TokenIssuers } from './secure/token-issuer.ts';
-import { publishedRoots } from './kube/published-roots.ts';
-import { reviewToken } from './kube/token-review.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Config, SecureConfig } from '../config/config.ts';
+import type { Engine } from '../engine/engine.ts';
+import { PROXY_CONFIG } from '../envoy/tls/trust-bundle.ts';
+import { type Progress, bundleId } from '../identity/rotation.ts';
+import { reportOf } from '../identity/rotation-report.ts';
+import { mergeRoots } from '../identity/roots.ts';
+import { ONE } from '../mesh/inputs.ts';
+import { Refusals } from '../secure/refusals.ts';
+import { Credentials } from '../secure/credentials.ts';
+import type { TokenIssuers } from '../secure/token-issuer.ts';
+import { publishedRoots } from '../kube/published-roots.ts';
+import { reviewToken } from '../kube/token-review.ts';
 import type { OpenSource, Roots } from './object-source.ts';
-import type { LogBudget } from './ops/log-budget.ts';
+import type { LogBudget } from '../ops/log-budget.ts';
 import { inMemory, inSecret } from './rotation-store.ts';
 
 /** The secure port, and what decides who is who there. */

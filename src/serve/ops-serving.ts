@@ -1,15 +1,15 @@
-import type { Config } from './config/config.ts';
-import { triggerOf, withoutEndpoints } from './debug/figures.ts';
-import type { Engine } from './engine/engine.ts';
-import { heldEndpoints } from './engine/held-endpoints.ts';
+import type { Config } from '../config/config.ts';
+import { triggerOf, withoutEndpoints } from '../debug/figures.ts';
+import type { Engine } from '../engine/engine.ts';
+import { heldEndpoints } from '../engine/held-endpoints.ts';
 import type { ObjectSource } from './object-source.ts';
-import type { DebugSources } from './ops/debug/pages.ts';
-import type { LogBudget } from './ops/log-budget.ts';
-import type { LevelledLogger } from './ops/logger.ts';
-import { createMetrics } from './ops/metrics.ts';
-import { type OpsServers, serveOps } from './ops/servers.ts';
+import type { DebugSources } from '../ops/debug/pages.ts';
+import type { LogBudget } from '../ops/log-budget.ts';
+import type { LevelledLogger } from '../ops/logger.ts';
+import { createMetrics } from '../ops/metrics.ts';
+import { type OpsServers, serveOps } from '../ops/servers.ts';
 import type { SecureServing } from './secure-serving.ts';
-import { version } from './version.ts';
+import { version } from '../base/version.ts';
 import type { WebhookServing } from './webhook-serving.ts';
 
 export interface OpsServingOptions {

@@ -1,11 +1,11 @@
-import type { DiscoveryService, ResourceTypes } from './ads/types.ts';
-import { emptyAssignment } from './envoy/endpoint/assignment.ts';
-import type { Encoder } from './envoy/encode/encoder.ts';
-import { typeUrl } from './envoy/encode/proto.ts';
-import { leaf, resource } from './envoy/encode/resource.ts';
-import { HOST, NAME_TABLE } from './model/named-host.ts';
-import { PROXY_CONFIG } from './envoy/tls/trust-bundle.ts';
-import { type ServedType, servedTypes } from './served-types.ts';
+import type { DiscoveryService, ResourceTypes } from '../ads/types.ts';
+import { emptyAssignment } from '../envoy/endpoint/assignment.ts';
+import type { Encoder } from '../envoy/encode/encoder.ts';
+import { typeUrl } from '../envoy/encode/proto.ts';
+import { leaf, resource } from '../envoy/encode/resource.ts';
+import { HOST, NAME_TABLE } from '../model/named-host.ts';
+import { PROXY_CONFIG } from '../envoy/tls/trust-bundle.ts';
+import { type ServedType, servedTypes } from '../envoy/encode/served-types.ts';
 
 /** A name table is sent to a client at most this often. Milliseconds. */
 const TABLE_PACE_MS = 1_000;

@@ -1,24 +1,24 @@
-import type { KindName } from './api/kinds.ts';
-import type { AccessAnswer, AccessQuestion } from './cli/program.ts';
-import { UsageError } from './cli/usage-error.ts';
-import { ClusterError } from './cluster-error.ts';
-import type { SourceConfig } from './config/config.ts';
-import type { LoadedDirectory } from './directory/load.ts';
-import { answerOf, printEvent } from './explain-access/answer.ts';
-import { gatewayRequestOf } from './explain-access/gateway.ts';
-import { portOf, requestOf } from './explain-access/request.ts';
-import { findWorkload } from './explain-access/workload.ts';
-import { AllowedAddresses } from './jwks/addresses.ts';
-import { fetchText } from './jwks/fetch-text.ts';
-import { fetchKeySet, reasonOf } from './jwks/key-sets.ts';
-import { ApiError } from './kube/api-error.ts';
-import { readOnce } from './kube/read-once.ts';
-import { keySetKey } from './model/key-set.ts';
-import type { JwtIssuer } from './model/request-authentication.ts';
-import { openSource } from './object-source.ts';
+import type { KindName } from '../api/kinds.ts';
+import type { AccessAnswer, AccessQuestion } from '../cli/program.ts';
+import { UsageError } from '../cli/usage-error.ts';
+import { ClusterError } from '../kube/cluster-error.ts';
+import type { SourceConfig } from '../config/config.ts';
+import type { LoadedDirectory } from '../directory/load.ts';
+import { answerOf, printEvent } from '../explain-access/answer.ts';
+import { gatewayRequestOf } from '../explain-access/gateway.ts';
+import { portOf, requestOf } from '../explain-access/request.ts';
+import { findWorkload } from '../explain-access/workload.ts';
+import { AllowedAddresses } from '../jwks/addresses.ts';
+import { fetchText } from '../jwks/fetch-text.ts';
+import { fetchKeySet, reasonOf } from '../jwks/key-sets.ts';
+import { ApiError } from '../kube/api-error.ts';
+import { readOnce } from '../kube/read-once.ts';
+import { keySetKey } from '../model/key-set.ts';
+import type { JwtIssuer } from '../model/request-authentication.ts';
+import { openSource } from '../serve/object-source.ts';
 import { type OfflineMesh, buildOnce, findingsOf, load } from './offline.ts';
-import { type GatewayAccess, judgeAtGateway } from './settle/access/gateway.ts';
-import { type Judgement, type WorkloadAccess, judge } from './settle/access/judge.ts';
+import { type GatewayAccess, judgeAtGateway } from '../settle/access/gateway.ts';
+import { type Judgement, type WorkloadAccess, judge } from '../settle/access/judge.ts';
 
 /** `fairlead explain access` */
 export async function explainAccess(question: AccessQuestion, signal: AbortSignal): Promise<AccessAnswer> {

@@ -1,42 +1,49 @@
-import { ContentHasher } from './ads/store/content-hash.ts';
-import { Store } from './ads/store/store.ts';
-import type { Secret } from './api/core.ts';
-import type { Gateway } from './api/gen/gateway.gen.ts';
-import { kindOf } from './api/kinds.ts';
-import { type KubernetesObject, printRef, refOf } from './api/object.ts';
-import type { Problem } from './api/problem.ts';
-import { createValidator } from './api/validate.ts';
-import { systemClock } from './clock.ts';
-import { remarksOnAmbient } from './check/ambient.ts';
-import { remarksOnFiles } from './check/files.ts';
-import { routersOf } from './check/routers.ts';
-import { SaidByFiles } from './check/said-by-files.ts';
-import { sidecarsOf } from './check/sidecars.ts';
-import { Templates } from './check/templates.ts';
-import { asRunning, workloadsOf } from './check/workloads.ts';
-import { entriesOfSecret } from './credentials/entries.ts';
-import type { CredentialKey } from './model/credential.ts';
-import { CredentialStore } from './credentials/credential-store.ts';
-import { Graph, type Write } from './cache/graph.ts';
-import type { ConnectedProxy } from './ads/types.ts';
-import type { EncodedResource } from './ads/store/resource.ts';
-import type { CheckRequest, CheckResult, Finding, ResourceJson, TranslateRequest, Translation } from './cli/program.ts';
-import type { MeshSettings } from './config/config.ts';
-import { type LoadedDirectory, loadDirectory } from './directory/load.ts';
-import { Encoder } from './envoy/encode/encoder.ts';
-import { type Protos, createProtos } from './envoy/encode/proto.ts';
-import { Trace } from './envoy/encode/trace.ts';
+import { ContentHasher } from '../ads/store/content-hash.ts';
+import { Store } from '../ads/store/store.ts';
+import type { Secret } from '../api/core.ts';
+import type { Gateway } from '../api/gen/gateway.gen.ts';
+import { kindOf } from '../api/kinds.ts';
+import { type KubernetesObject, printRef, refOf } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
+import { createValidator } from '../api/validate.ts';
+import { systemClock } from '../base/clock.ts';
+import { remarksOnAmbient } from '../check/ambient.ts';
+import { remarksOnFiles } from '../check/files.ts';
+import { routersOf } from '../check/routers.ts';
+import { SaidByFiles } from '../check/said-by-files.ts';
+import { sidecarsOf } from '../check/sidecars.ts';
+import { Templates } from '../check/templates.ts';
+import { asRunning, workloadsOf } from '../check/workloads.ts';
+import { entriesOfSecret } from '../credentials/entries.ts';
+import type { CredentialKey } from '../model/credential.ts';
+import { CredentialStore } from '../credentials/credential-store.ts';
+import { Graph, type Write } from '../cache/graph.ts';
+import type { ConnectedProxy } from '../ads/types.ts';
+import type { EncodedResource } from '../ads/store/resource.ts';
+import type {
+  CheckRequest,
+  CheckResult,
+  Finding,
+  ResourceJson,
+  TranslateRequest,
+  Translation,
+} from '../cli/program.ts';
+import type { MeshSettings } from '../config/config.ts';
+import { type LoadedDirectory, loadDirectory } from '../directory/load.ts';
+import { Encoder } from '../envoy/encode/encoder.ts';
+import { type Protos, createProtos } from '../envoy/encode/proto.ts';
+import { Trace } from '../envoy/encode/trace.ts';
 import { explain } from './explain.ts';
-import { type Mesh, buildMesh } from './mesh.ts';
-import { ONE } from './mesh/inputs.ts';
-import type { ResolvedProxy } from './mesh/clients/proxies.ts';
-import { printSelector, selects } from './model/labels.ts';
-import { allocateAll } from './engine/address-allocator.ts';
-import { Discovery } from './engine/discovery.ts';
-import { NamespaceFilter, leftOutMessage } from './engine/namespace-filter.ts';
-import { ObjectWriter } from './engine/object-writer.ts';
-import { type ServedType, servedTypeNames } from './served-types.ts';
-import { jsonOf, snapshotOf } from './snapshot.ts';
+import { type Mesh, buildMesh } from '../mesh.ts';
+import { ONE } from '../mesh/inputs.ts';
+import type { ResolvedProxy } from '../mesh/clients/proxies.ts';
+import { printSelector, selects } from '../model/labels.ts';
+import { allocateAll } from '../engine/address-allocator.ts';
+import { Discovery } from '../engine/discovery.ts';
+import { NamespaceFilter, leftOutMessage } from '../engine/namespace-filter.ts';
+import { ObjectWriter } from '../engine/object-writer.ts';
+import { type ServedType, servedTypeNames } from '../envoy/encode/served-types.ts';
+import { jsonOf, snapshotOf } from '../debug/snapshot.ts';
 
 /** The mesh of some objects, computed once. */
 export interface OfflineMesh {

@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+import { Graph } from '../../cache/graph.ts';
+import { MESH, type Parent, type RouteBinding } from '../../model/route-binding.ts';
+import { declareRouteBindings } from './route-bindings.ts';
+
+const GATEWAY: Parent = { group: 'gateway.networking.k8s.io', kind: 'Gateway', namespace: 'shop', name: 'edge' };
+
+const binding = (name: string, createdAt: string, hosts: readonly string[], ...parents: Parent[]): RouteBinding => ({
+  key: `test/shop/${name}`,
+  ref: { source: 'test', group: 'networking.istio.io', kind: 'VirtualService', namespace: 'shop', name },
+  ...{ name, namespace: 'shop', createdAt, hosts, parents },
+  exportTo: ['*'],
+  hasRequests: true,
+  needs: { clients: [], selectors: [], targets: [] },
+});
+
+test('routes of the mesh are found by host, whatever kind of object they are from, and those of gateways alone are not', () => {
+  const graph = new Graph();
+  const [one, other] = ['one', 'other'].map((kind) => graph.input<RouteBinding>(kind)) as [
+    ReturnType<typeof graph.input<RouteBinding>>,
+    ReturnType<typeof graph.input<RouteBinding>>,
+  ];
+  const { all, byHost, byWildcard } = declareRouteBindings(graph, [one, other]);
+  const made = [
+    binding('young', '2030', ['a.test', '*.b.test'], MESH),
+    binding('old', '2020', ['a.test'], GATEWAY, MESH),
+    binding('gateway', '2010', ['a.test', '*.b.test'], GATEWAY),
+  ];
+  graph.commit(made.map((each, i) => (i === 1 ? other : one).write(each.key, each)));
+  const names = (members: readonly { readonly value: RouteBinding }[]) => members.map(({ value }) => value.name);
+  expect(names(graph.present.group(byHost, 'a.test'))).toEqual(['old', 'young']);
+  expect(names(graph.present.group(byWildcard, '*.b.test'))).toEqual(['young']);
+  expect(all.get('test/shop/gateway')).toEqual(made[2]);
+  graph.commit([other.write(made[1]!.key, undefined)]);
+  expect(names(graph.present.group(byHost, 'a.test'))).toEqual(['young']);
+});

@@ -1,0 +1,64 @@
+import type { ObjectRef } from '../api/object.ts';
+import type { Aged } from './age.ts';
+import { contains } from './remembered.ts';
+import type { Labels } from './labels.ts';
+
+/** What a route is attached to: its requests, or connections, are those that arrive there. */
+export interface Parent {
+  /** API group; empty: of {@link MESH} alone. */
+  readonly group: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** All sidecars. */
+export const MESH: Parent = { group: '', kind: 'Mesh', namespace: '', name: 'mesh' };
+
+/** Where a route leads, as far as clients may see it differently. */
+export interface RouteTarget {
+  /** Resolved to a full name. */
+  readonly host: string;
+  /** Absent: the port of the listener, or the only port of the service. */
+  readonly port?: number;
+}
+
+/**
+ * What an object with routes says about whom they concern, and all that selection sees of it, whatever its kind: hosts,
+ * where it is attached, who sees it, and what its rules need of clients and services. The rules themselves are read by
+ * those who spell them, by key. Age breaks ties. It stays equal while only the rules change.
+ */
+export interface RouteBinding extends Aged {
+  /** `source/namespace/name` */
+  readonly key: string;
+  /** Without its generation. */
+  readonly ref: ObjectRef;
+  /** Distinct. */
+  readonly parents: readonly Parent[];
+  /** Resolved, distinct, in written order. At least one. */
+  readonly hosts: readonly string[];
+  /** `*` or namespaces whose clients see it. Sorted. */
+  readonly exportTo: readonly string[];
+  /** Whether it has rules for HTTP requests; otherwise only for connections. */
+  readonly hasRequests: boolean;
+  readonly needs: RouteNeeds;
+}
+
+/** What the rules of a route tell apart, and where they lead. Each is distinct. */
+export interface RouteNeeds {
+  /** Namespaces of clients. */
+  readonly clients: readonly string[];
+  /** Labels of clients. */
+  readonly selectors: readonly Labels[];
+  /** Including those of mirrors. */
+  readonly targets: readonly RouteTarget[];
+}
+
+export function isInMesh({ parents }: Pick<RouteBinding, 'parents'>): boolean {
+  return parents.includes(MESH);
+}
+
+/** Whether clients in a namespace see it. */
+export function isSeenFrom({ exportTo }: Pick<RouteBinding, 'exportTo'>, namespace: string): boolean {
+  return contains(exportTo, '*') || contains(exportTo, namespace);
+}

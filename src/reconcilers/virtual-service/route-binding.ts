@@ -1,0 +1,38 @@
+import { withoutGeneration } from '../../api/object.ts';
+import { printSelector } from '../../model/labels.ts';
+import { MESH, type Parent, type RouteBinding, type RouteTarget } from '../../model/route-binding.ts';
+import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
+import { destinationsOf, matchesOf } from '../../model/virtual-service-parts.ts';
+
+/** What selection sees of a VirtualService, delegates applied. */
+export function routeBindingOf(model: VirtualServiceModel): RouteBinding {
+  const { key, ref, name, namespace, createdAt, hosts, exportTo } = model;
+  const matches = matchesOf(model);
+  const selectors = matches.map(({ sourceLabels }) => sourceLabels).filter((each) => Object.keys(each).length > 0);
+  const clients = matches.map(({ sourceNamespace }) => sourceNamespace).filter((each) => each !== '');
+  const targets = destinationsOf(model).map(({ destination: { host, port } }): RouteTarget => ({
+    host,
+    ...(port !== undefined && { port }),
+  }));
+  return {
+    ref: withoutGeneration(ref),
+    ...{ key, name, namespace, createdAt, hosts, exportTo },
+    parents: [...new Set(model.gateways)].map(parentOf),
+    hasRequests: model.http.length > 0,
+    needs: {
+      clients: [...new Set(clients)],
+      selectors: distinct(selectors, printSelector),
+      targets: distinct(targets, ({ host, port }) => `${host}|${port ?? ''}`),
+    },
+  };
+}
+
+function parentOf(gateway: string): Parent {
+  if (gateway === meshGateway) return MESH;
+  const [namespace = '', name = ''] = gateway.split('/');
+  return { group: 'networking.istio.io', kind: 'Gateway', namespace, name };
+}
+
+function distinct<T>(all: readonly T[], keyOf: (each: T) => string): T[] {
+  return [...new Map(all.map((each) => [keyOf(each), each])).values()];
+}
