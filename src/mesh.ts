@@ -176,7 +176,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const proxyConfigs = declareProxyConfigs(graph, inputs);
 
   // Who asks, and what they share.
-  const bindings = declareRouteBindings(graph, [virtualServices.bindings]);
+  const bindings = declareRouteBindings(graph, [virtualServices.frontEnd]);
   const selectors = declareSelectors(graph, services, rules, bindings);
   const coveredServices = declareCoveredServices(graph, services);
   const audiences = declareAudiences(graph, inputs, services, rules, bindings, coveredServices);

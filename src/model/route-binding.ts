@@ -15,6 +15,11 @@ export interface Parent {
 /** All sidecars. */
 export const MESH: Parent = { group: '', kind: 'Mesh', namespace: '', name: 'mesh' };
 
+/** Equal for equal parents. */
+export function parentKey({ group, kind, namespace, name }: Parent): string {
+  return `${group}/${kind}/${namespace}/${name}`;
+}
+
 /** Where a route leads, as far as clients may see it differently. */
 export interface RouteTarget {
   /** Resolved to a full name. */
@@ -56,6 +61,18 @@ export interface RouteNeeds {
 
 export function isInMesh({ parents }: Pick<RouteBinding, 'parents'>): boolean {
   return parents.includes(MESH);
+}
+
+/**
+ * Precedence of the routes of a gateway for routers in a namespace: private ones, those exported to it by name, public
+ * ones.
+ */
+export function gatewayPrecedence(
+  { exportTo, namespace: own }: Pick<RouteBinding, 'exportTo' | 'namespace'>,
+  namespace: string,
+): number {
+  if (contains(exportTo, '*')) return 2;
+  return own === namespace ? 0 : 1;
 }
 
 /** Whether clients in a namespace see it. */

@@ -2,6 +2,7 @@ import type { ObjectRef } from '../api/object.ts';
 import type { Aged } from './age.ts';
 import type { Labels } from './labels.ts';
 import type { RetrySetting } from './mesh-config.ts';
+import { MESH, type Parent } from './route-binding.ts';
 import type {
   Cors,
   DirectResponse,
@@ -15,6 +16,18 @@ import type {
 
 /** The gateway that stands for all sidecars. */
 export const meshGateway = 'mesh';
+
+/** @param gateway as in {@link VirtualServiceModel.gateways}. */
+export function parentNamed(gateway: string): Parent {
+  if (gateway === meshGateway) return MESH;
+  const [namespace = '', name = ''] = gateway.split('/');
+  return { group: 'networking.istio.io', kind: 'Gateway', namespace, name };
+}
+
+/** The reverse of {@link parentNamed}. */
+export function nameOfParent(parent: Parent): string {
+  return parent === MESH ? meshGateway : `${parent.namespace}/${parent.name}`;
+}
 
 /** A VirtualService as parsed: every host and gateway resolved, every value checked. */
 export interface VirtualServiceModel extends Aged {

@@ -24,13 +24,17 @@ import type {
 import { missingDestination } from './missing-destination.ts';
 import { type RouteScope, matchCanHold } from './virtual-service-selection.ts';
 
-export interface VirtualServiceRouteContext extends RouteScope {
-  /** Owner of the routes: the root, if delegates are involved. */
-  readonly model: VirtualServiceModel;
+/** For whom rules are settled. */
+export interface RouteContext extends RouteScope {
   readonly lookup: DestinationLookup;
   readonly settings: RouteSettings;
   /** The listener terminates TLS: a redirect without a scheme stays on https. */
   readonly tls?: boolean;
+}
+
+export interface VirtualServiceRouteContext extends RouteContext {
+  /** Owner of the routes: the root, if delegates are involved. */
+  readonly model: VirtualServiceModel;
 }
 
 /** Settles the `http` routes of a VirtualService, up to the first match for every request. */

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Client } from '../model/client.ts';
+import { MESH } from '../model/route-binding.ts';
 import { matchCanHold, virtualServiceFor, type RouteScope } from './virtual-service-selection.ts';
 import type { HttpMatch, HttpRoute, VirtualServiceModel } from '../model/virtual-service.ts';
 
@@ -7,7 +8,7 @@ const client = {
   namespace: 'own',
   matches: (selector: Record<string, string>) => selector['app'] === 'client',
 } as Client;
-const scope: RouteScope = { client, gateway: 'mesh', listenerPort: 80 };
+const scope: RouteScope = { client, parent: MESH, listenerPort: 80 };
 
 const match = (conditions: Partial<HttpMatch>): HttpMatch => ({
   name: '',

@@ -1,14 +1,14 @@
 import type { Client } from '../model/client.ts';
 import { isWildcard } from '../model/host.ts';
 import { contains } from '../model/remembered.ts';
-import { isSeenFrom } from '../model/route-binding.ts';
-import { meshGateway, type HttpMatch, type HttpRoute, type VirtualServiceModel } from '../model/virtual-service.ts';
+import { MESH, type Parent, isSeenFrom } from '../model/route-binding.ts';
+import { nameOfParent, type HttpMatch, type HttpRoute, type VirtualServiceModel } from '../model/virtual-service.ts';
 
 /** Which client gets routes, and where: matches that can never apply there are left out. */
 export interface RouteScope {
   readonly client: Client;
-  /** `mesh`, or the gateway whose routes these are. */
-  readonly gateway: string;
+  /** Whose routes these are. */
+  readonly parent: Parent;
   /** Port of the listener (for a gateway: of the server). 0: a listener for all ports. */
   readonly listenerPort: number;
 }
@@ -17,15 +17,6 @@ export interface RouteScope {
 export interface Candidate {
   readonly matched: string;
   readonly model: VirtualServiceModel;
-}
-
-/**
- * Precedence of a Gateway's VirtualServices for routers in a namespace: private ones, those exported to it by name,
- * public ones.
- */
-export function gatewayPrecedence(model: VirtualServiceModel, namespace: string): number {
-  if (contains(model.exportTo, '*')) return 2;
-  return model.namespace === namespace ? 0 : 1;
 }
 
 /**
@@ -54,11 +45,11 @@ export function inOrderOfPrecedence<Entry>(
  */
 export function virtualServiceFor(
   candidates: readonly Candidate[],
-  scope: Omit<RouteScope, 'gateway'>,
+  scope: Omit<RouteScope, 'parent'>,
 ): VirtualServiceModel | undefined {
   if (candidates.length === 0) return undefined;
   const visible = inOrderOfPrecedence(candidates, scope.client.namespace, ({ model }) => model);
-  const sidecar = { ...scope, gateway: meshGateway };
+  const sidecar = { ...scope, parent: MESH };
   const best = candidates.find(({ model }) => visible.some((entry) => entry.model === model))?.matched;
   if (best === undefined) return undefined;
   const named = visible.filter(({ matched }) => matched === best);
@@ -81,7 +72,7 @@ export function dependsOnSourceNamespace({ http }: VirtualServiceModel): boolean
 export function matchCanHold(match: HttpMatch, scope: RouteScope): boolean {
   if (match.port !== 0 && match.port !== scope.listenerPort) return false;
   // A match that names gateways says nothing else about its source.
-  if (match.gateways.length > 0) return contains(match.gateways, scope.gateway);
+  if (match.gateways.length > 0) return contains(match.gateways, nameOfParent(scope.parent));
   return sourceMatches(match, scope.client);
 }
 

@@ -3,7 +3,7 @@ import type { Problem } from '../../api/problem.ts';
 import type { Client, DestinationLookup } from '../../model/client.ts';
 import type { MeshService } from '../../model/service.ts';
 import type { DestinationRuleModel, HashKey } from '../../model/traffic-policy.ts';
-import type { VirtualServiceModel } from '../../model/virtual-service.ts';
+import { type VirtualServiceModel, parentNamed } from '../../model/virtual-service.ts';
 import { reconcileVirtualService } from '../../reconcilers/virtual-service/virtual-service.ts';
 import { settleVirtualServiceRoutes } from '../../settle/virtual-service-routes.ts';
 import type { Route } from '../gen/types.gen.ts';
@@ -64,7 +64,7 @@ export function translateModel(
   const client = clientOf(agent);
   const { rules, ...found } = settleVirtualServiceRoutes(model.http, {
     client,
-    gateway,
+    parent: parentNamed(gateway),
     listenerPort,
     tls,
     model,

@@ -7,7 +7,7 @@ import { type Candidate, candidatesFor, ruleClientOf, serviceFor } from './looku
 import type { Inputs } from '../inputs.ts';
 import type { Namespaces } from './namespaces.ts';
 import type { RouteHost, RouteHosts } from './route-hosts.ts';
-import type { RouteBindings } from '../objects/route-bindings.ts';
+import type { FoundRoutes, RouteBindings } from '../objects/route-bindings.ts';
 import { type Rules, ruleFor } from '../objects/rules.ts';
 import type { ScopeViews, View } from './scopes.ts';
 import { SHARDS, type Services, numberOfShard } from '../objects/services.ts';
@@ -21,9 +21,6 @@ export interface ShardView {
   readonly shard: string;
 }
 
-/** Which routes apply, and by which of their hosts: see {@link candidatesFor}. */
-export type RouteKeys = readonly { readonly matched: string; readonly key: string }[];
-
 /** One service, as the clients of a view see it. */
 export interface ServiceView {
   readonly list: string;
@@ -32,7 +29,8 @@ export interface ServiceView {
   readonly service: string;
   /** Id of the rule that applies; empty: none. */
   readonly rule: string;
-  readonly routes: RouteKeys;
+  /** See {@link candidatesFor}. */
+  readonly routes: readonly FoundRoutes[];
   /** Ports that routes and listeners may use. */
   readonly ports: readonly number[];
   /** Ports that clusters are built for here: an earlier egress listener may already have the others. */
@@ -48,7 +46,8 @@ export interface RouteHostView {
   readonly list: string;
   readonly view: View;
   readonly host: RouteHost;
-  readonly routes: RouteKeys;
+  /** See {@link candidatesFor}. */
+  readonly routes: readonly FoundRoutes[];
 }
 
 export interface Views {
@@ -153,8 +152,8 @@ function declareRouteHostViews(
   );
 }
 
-export function routeKeys(candidates: readonly Candidate[]): RouteKeys {
-  return candidates.map(({ matched, binding }) => ({ matched, key: binding.key }));
+export function routeKeys(candidates: readonly Candidate[]): readonly FoundRoutes[] {
+  return candidates.map(({ matched, binding }) => ({ kind: binding.ref.kind, key: binding.key, matched }));
 }
 
 /** If services in several namespaces have the same host, a client gets one of them. */

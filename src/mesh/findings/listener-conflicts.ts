@@ -7,13 +7,12 @@ import type { L4Claim } from '../../model/listener.ts';
 import { type MeshService, isVisibleTo, protocolClass } from '../../model/service.ts';
 import { anyTraits, wildcardAddress } from '../../model/traits.ts';
 import { candidatesFor, ruleClientOf } from '../clients/lookups.ts';
-import { claimsOfService, rankOfPublicAddress } from '../resources/outbound-listeners.ts';
+import { type ListenerDeps, claimsOfService, rankOfPublicAddress } from '../resources/outbound-listeners.ts';
 import type { HasProblems } from './problems.ts';
 import { ruleFor } from '../objects/rules.ts';
 import type { View } from '../clients/scopes.ts';
 import { settingOf } from '../settings.ts';
 import { routeKeys } from '../clients/views.ts';
-import type { RouteDeps } from '../resources/virtual-hosts.ts';
 
 interface OwnedClaim {
   readonly listener: string;
@@ -27,7 +26,7 @@ interface OwnedClaim {
  * ServiceEntries that lose connections to an older one: TCP services on the same port cannot be told apart without
  * addresses, or with equal ones. As seen by clients in their own namespace, even if no proxy is there.
  */
-export function declareListenerConflicts(graph: Graph, deps: RouteDeps): Collection<HasProblems> {
+export function declareListenerConflicts(graph: Graph, deps: ListenerDeps): Collection<HasProblems> {
   const claims = graph.derive(
     'listener claims of entries',
     graph.index('TCP services of entries', deps.services.services, (key, { registry, ports }) =>
@@ -110,7 +109,7 @@ function lostToPods(
   { claim, rank }: OwnedClaim,
   headless: readonly MeshService[],
   read: Reader,
-  deps: RouteDeps,
+  deps: ListenerDeps,
 ): Problem[] {
   const winner = rank === rankOfPublicAddress && headless.find((service) => isVisibleTo(service, claim.namespace));
   if (!winner) return [];

@@ -1,6 +1,7 @@
 import type { Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
-import type { VirtualServiceModel } from '../../model/virtual-service.ts';
+import type { Parent } from '../../model/route-binding.ts';
+import { type VirtualServiceModel, nameOfParent } from '../../model/virtual-service.ts';
 import { toldTo } from '../../settle/delegate.ts';
 import { matchCanHold } from '../../settle/virtual-service-selection.ts';
 import type { HasProblems } from '../findings/problems.ts';
@@ -12,10 +13,9 @@ const mostRemarks = 20;
 interface RoutesOnGateway {
   /** Key of the class. */
   readonly router: string;
-  /** Key of the VirtualService. */
-  readonly virtualService: string;
-  /** `namespace/name` */
-  readonly gateway: string;
+  /** Of the object with the routes. */
+  readonly key: string;
+  readonly parent: Parent;
   readonly port: number;
 }
 
@@ -35,18 +35,18 @@ export function declareClaimFindings(
     claimsIn(model).length > 0 ? [key] : [],
   );
   return graph.derive('claimFindings', uses, (key, use, read, emit: Emit<HasProblems>) => {
-    const [found] = read.group(claiming, use.virtualService);
+    const [found] = read.group(claiming, use.key);
     if (found === undefined) return;
     const router = read.get(routers.classes, use.router);
     const requests = router && read.get(deps.workloadPolicies.sets, router.policies)?.requests;
     if (router === undefined || (requests !== undefined && requests.length > 0)) return;
     const { client } = routerClient(router, read, deps);
-    const scope = { client, gateway: use.gateway, listenerPort: use.port };
+    const scope = { client, parent: use.parent, listenerPort: use.port };
     const problems = claimsIn(found.value)
       .filter(({ match }) => matchCanHold(match, scope))
       .slice(0, mostRemarks)
       .map(({ object, field, claim }): Problem => {
-        const message = `compares the claim ${claim}, but no RequestAuthentication selects the routers of gateway ${use.gateway}, so requests have no claims; add one for them.`;
+        const message = `compares the claim ${claim}, but no RequestAuthentication selects the routers of gateway ${nameOfParent(use.parent)}, so requests have no claims; add one for them.`;
         return toldTo(found.value, { object, field, reason: 'Ineffective', message });
       });
     if (problems.length > 0) emit(key, { problems });

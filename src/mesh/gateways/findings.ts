@@ -1,11 +1,11 @@
 import { objectKey, parseObjectKey } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
-import { meshGateway } from '../../model/virtual-service.ts';
+import { MESH } from '../../model/route-binding.ts';
 import type { Routers } from './routers.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
 import type { HasProblems } from '../findings/problems.ts';
-import type { VirtualServices } from '../objects/virtual-services.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 
 interface Finding extends HasProblems {
   /** Namespace of the routers. */
@@ -13,14 +13,14 @@ interface Finding extends HasProblems {
 }
 
 /**
- * What is wrong on routers, as reported to the owners of Gateways and VirtualServices. A Gateway selects routers by
+ * What is wrong on routers, as reported to the owners of Gateways and routes. A Gateway selects routers by
  * their labels, in every namespace, so anyone can run a router that lacks something. Routers in a namespace of the
  * objects themselves, or in the root namespace, speak for all; if there are none, all others must agree. Keys of the
  * sources begin with the router class.
  */
 export function declareRouterFindings(
   graph: Graph,
-  { inputs, virtualServices }: { readonly inputs: Inputs; readonly virtualServices: VirtualServices },
+  { inputs, bindings }: { readonly inputs: Inputs; readonly bindings: RouteBindings },
   routers: Routers,
   sources: readonly Collection<HasProblems>[],
 ): Collection<HasProblems> {
@@ -37,9 +37,9 @@ export function declareRouterFindings(
     const kind = id.slice(0, id.indexOf('/'));
     const key = id.slice(kind.length + 1);
     const { source, namespace } = parseObjectKey(key);
-    const named = kind === 'Gateway' ? [] : (read.get(virtualServices.routes, key)?.gateways ?? []);
-    const gateways =
-      kind === 'Gateway' ? [key] : named.flatMap((name) => (name === meshGateway ? [] : [`${source}/${name}`]));
+    const parents = kind === 'Gateway' ? [] : (read.get(bindings.all, key)?.parents ?? []);
+    const named = parents.filter((parent) => parent !== MESH);
+    const gateways = kind === 'Gateway' ? [key] : named.map((each) => objectKey(source, each.namespace, each.name));
     const own = members.map(({ value }) => ({
       namespace: value.namespace,
       problems: value.problems.filter((problem) => idOf(problem) === id),

@@ -12,8 +12,7 @@ import { compareAge } from '../../model/age.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
 import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
-import { isSeenFrom } from '../../model/route-binding.ts';
-import { gatewayPrecedence } from '../../settle/virtual-service-selection.ts';
+import { gatewayPrecedence, isSeenFrom } from '../../model/route-binding.ts';
 import { type ReconciledGateway, reconcileGateway } from '../../reconcilers/gateway/gateway.ts';
 import { mergeServers } from '../../settle/gateway-merge.ts';
 import {

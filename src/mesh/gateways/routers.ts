@@ -7,7 +7,7 @@ import { contentHash } from '../../model/hash.ts';
 import { type Labels, printSelector, selects } from '../../model/labels.ts';
 import type { GatewayTopology } from '../../model/mesh-config.ts';
 import { type Traits, traitsKey } from '../../model/traits.ts';
-import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
+import { MESH } from '../../model/route-binding.ts';
 import { gatewayList } from '../lists.ts';
 import { type MeshOptions, optionsOf } from '../inputs.ts';
 import { type Member, emitMember } from '../resources/members.ts';
@@ -19,10 +19,12 @@ import type { PoliciesOfWorkloads } from '../clients/workload-policies.ts';
 import type { RouteDeps } from '../resources/virtual-hosts.ts';
 import { clientOf } from '../clients/lookups.ts';
 import { type WorkloadClass, type WorkloadClasses, servicesOf } from '../clients/workload-classes.ts';
+import type { VirtualServices } from '../objects/virtual-services.ts';
 import { ownValue } from '../../model/own-value.ts';
 import { allOf, wholeOf } from '../whole.ts';
 
 export interface GatewayDeps extends RouteDeps {
+  readonly virtualServices: VirtualServices;
   readonly proxies: Proxies;
   readonly workloadClasses: WorkloadClasses;
   readonly workloadPolicies: PoliciesOfWorkloads;
@@ -111,8 +113,9 @@ function gatewaysOf(
 
 /** Client selectors in the routes of Gateways, whose hosts need not be services of the mesh. */
 function declareGatewaySelectors(graph: Graph, deps: GatewayDeps): Index<Labels> {
-  const each = graph.derive('gateway mentions', deps.virtualServices.routes, (key, model, _, emit: Emit<Labels>) => {
-    for (const [text, selector] of sourceSelectors(model)) emit(`${key}|${text}`, selector);
+  const each = graph.derive('gateway mentions', deps.bindings.all, (key, binding, _, emit: Emit<Labels>) => {
+    if (binding.parents.every((parent) => parent === MESH)) return;
+    for (const selector of binding.needs.selectors) emit(`${key}|${printSelector(selector)}`, selector);
   });
   const distinct = graph.derive(
     'gateway selectors',
@@ -120,17 +123,6 @@ function declareGatewaySelectors(graph: Graph, deps: GatewayDeps): Index<Labels>
     (key, [first], _, emit: Emit<Labels>) => emit(key, first.value),
   );
   return wholeOf(graph, 'all gateway selectors', distinct);
-}
-
-/** A match that names gateways does not restrict labels. */
-function sourceSelectors(model: VirtualServiceModel): ReadonlyMap<string, Labels> {
-  if (model.gateways.every((gateway) => gateway === meshGateway)) return new Map();
-  return new Map(
-    model.http
-      .flatMap((route) => route.matches)
-      .filter(({ gateways, sourceLabels }) => gateways.length === 0 && Object.keys(sourceLabels).length > 0)
-      .map(({ sourceLabels }) => [printSelector(sourceLabels), sourceLabels]),
-  );
 }
 
 function matchedSelectors(

@@ -9,12 +9,18 @@ import { type GatewayServer, type MergedListener, hostsFor, intersectionWith, is
 import { contentHash, spreadHash } from '../../model/hash.ts';
 import { bracketed, compareSpecificity } from '../../model/host.ts';
 import type { Source } from '../../model/provenance.ts';
-import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
-import { isSeenFrom } from '../../model/route-binding.ts';
-import { canHold, gatewayPrecedence } from '../../settle/virtual-service-selection.ts';
+import {
+  MESH,
+  type Parent,
+  type RouteBinding,
+  gatewayPrecedence,
+  isSeenFrom,
+  parentKey,
+} from '../../model/route-binding.ts';
 import { joinRoutes, reachedOf } from '../resources/encoded-routes.ts';
 import { declareClaimFindings } from './claims.ts';
 import { type GatewayDeps, type RouterClass, type Routers, emitToRouters, routerClient } from './routers.ts';
+import type { RouteKey } from '../objects/route-bindings.ts';
 import { type Member, type Members, sameMember } from '../resources/members.ts';
 import type { HasProblems } from '../findings/problems.ts';
 import { type RouteUse, declareRoutePieces } from '../resources/route-pieces.ts';
@@ -43,14 +49,13 @@ interface Table {
 interface TableServers {
   readonly table: string;
   readonly router: string;
-  /** `namespace/name` */
-  readonly gateway: string;
+  readonly parent: Parent;
   readonly ref: ObjectRef;
   readonly age: Aged;
   readonly servers: readonly GatewayServer[];
 }
 
-/** What one VirtualService, or a redirect to https, adds to a host of a table. */
+/** What the routes of one object, or a redirect to https, add to a host of a table. */
 interface HostClaim {
   readonly table: string;
   readonly router: string;
@@ -62,16 +67,13 @@ interface HostClaim {
   readonly namedIn: Source;
   /** Absent: no routes; the host only redirects. */
   readonly source?: RouteSource;
-  /** Gateways by age, their servers as written, VirtualServices by precedence. */
+  /** Gateways by age, their servers as written, routes by precedence. */
   readonly order: { readonly gateway: Aged; readonly server: number; readonly rank: number; readonly route: Aged };
 }
 
-/** The routes of a VirtualService, as seen by a server of a Gateway. */
-interface RouteSource {
-  /** Key of the VirtualService. */
-  readonly virtualService: string;
-  /** `namespace/name` */
-  readonly gateway: string;
+/** The routes of an object, as seen by a server of a Gateway. */
+interface RouteSource extends RouteKey {
+  readonly parent: Parent;
   /** Port of the server, not of the listener: matches compare with it. */
   readonly port: number;
   /** Requests reach the server over TLS. */
@@ -82,8 +84,8 @@ interface RouteSource {
 type GatewayRouteUse = RouteUse & RouteSource & { readonly router: string };
 
 function useOf(router: string, source: RouteSource): GatewayRouteUse {
-  const { virtualService, gateway, port, secure } = source;
-  return { routes: [router, gateway, port, secure, virtualService].join('|'), router, ...source };
+  const { kind, key, parent, port, secure } = source;
+  return { routes: [router, parentKey(parent), port, secure, kind, key].join('|'), router, ...source };
 }
 
 /** A host of a table with all its routes. */
@@ -120,13 +122,14 @@ export function declareGatewayRoutes(
   const tableServers = graph.derive('tableServers', sets, (router, set, _, emit: Emit<TableServers>) => {
     for (const [name, bound] of serversByTable(set))
       for (const [object, own] of Map.groupBy(bound, ({ ref }) => ref)) {
-        const { gateway, age } = own[0]!;
+        const { age } = own[0]!;
         const table = `${router}|${name}`;
         const servers = own.map(({ server }) => server);
-        emit(`${table}|${object.source}/${gateway}`, {
+        const { source, group, kind, namespace, name: gateway } = object;
+        emit(`${table}|${source}/${namespace}/${gateway}`, {
           table,
           router,
-          gateway,
+          parent: { group, kind, namespace, name: gateway },
           ref: withoutGeneration(object),
           age,
           servers,
@@ -148,9 +151,9 @@ export function declareGatewayRoutes(
   const pieces = declareRoutePieces(graph, 'gatewayRoutePieces', deps, [uses], (use, read) => {
     const router = read.get(routers.classes, use.router);
     if (router === undefined) return undefined;
-    const { gateway, port: listenerPort, secure: tls } = use;
+    const { parent, port: listenerPort, secure: tls } = use;
     const settings = settingOf(read, deps.settings.routes);
-    return { ...routerClient(router, read, deps), settings, gateway, listenerPort, tls };
+    return { ...routerClient(router, read, deps), settings, parent, listenerPort, tls };
   });
   const virtualHosts = graph.derive(
     'gatewayVirtualHosts',
@@ -178,28 +181,28 @@ function serversByTable({ listeners }: GatewaySet): ReadonlyMap<string, GatewayS
   return Map.groupBy(routed, ({ routes }) => routes);
 }
 
-/** Hosts of tables: where servers meet the VirtualServices of their Gateway, and where servers redirect. */
+/** Hosts of tables: where servers meet the routes of their Gateway, and where servers redirect. */
 function declareHosts(
   graph: Graph,
   deps: GatewayDeps,
   routers: Collection<RouterClass>,
   tableServers: Collection<TableServers>,
 ): Collection<TableHost> {
-  const ofGateway = graph.index('table servers by gateway', tableServers, (_, { gateway }) => [gateway]);
+  const ofGateway = graph.index('table servers by gateway', tableServers, (_, { parent }) => [parentKey(parent)]);
   const routeClaims = graph.derive(
     'gatewayRouteClaims',
-    deps.virtualServices.routes,
-    (key, model, read, emit: Emit<HostClaim>) => {
-      if (model.http.length === 0) return;
-      for (const gateway of new Set(model.gateways)) {
-        if (gateway === meshGateway) continue;
-        for (const { key: serversKey, value: servers } of read.group(ofGateway, gateway)) {
+    deps.bindings.all,
+    (key, binding, read, emit: Emit<HostClaim>) => {
+      if (!binding.hasRequests) return;
+      const rules = deps.bindings.rulesOf(binding.ref.kind);
+      for (const parent of binding.parents) {
+        if (parent === MESH) continue;
+        for (const { key: serversKey, value: servers } of read.group(ofGateway, parentKey(parent))) {
           const router = read.get(routers, servers.router);
-          if (router === undefined || !isSeenFrom(model, router.namespace)) continue;
+          if (router === undefined || !isSeenFrom(binding, router.namespace)) continue;
           const { client } = routerClient(router, read, deps);
-          const holdsOn = (listenerPort: number): boolean =>
-            model.http.some((route) => canHold(route, { client, gateway, listenerPort }));
-          for (const claim of claimsOf(key, model, servers, router, holdsOn))
+          const holdsOn = (listenerPort: number): boolean => rules.canHold(read, key, { client, parent, listenerPort });
+          for (const claim of claimsOf(binding, servers, router, holdsOn))
             emit(`${serversKey}|${claim.order.server}|${claim.host}|${key}`, claim);
         }
       }
@@ -256,29 +259,28 @@ function compareClaims({ order: a }: HostClaim, { order: b }: HostClaim): number
 }
 
 /**
- * The hosts that a VirtualService has on the servers of a Gateway. Its routes are those for the first server that it
- * fits: on other servers of the same table they are identical.
+ * The hosts that routes have on the servers of a Gateway. The routes are those for the first server that these
+ * fit: on other servers of the same table they are identical.
  */
 function* claimsOf(
-  key: string,
-  model: VirtualServiceModel,
-  { table, router, gateway, ref, age, servers }: TableServers,
+  binding: RouteBinding,
+  { table, router, parent, ref, age, servers }: TableServers,
   { namespace }: RouterClass,
   holdsOn: (port: number) => boolean,
 ): Generator<HostClaim> {
   let source: RouteSource | undefined;
-  const hostsOf = intersectionWith(model.hosts);
+  const hostsOf = intersectionWith(binding.hosts);
   for (const [index, server] of servers.entries()) {
-    const hosts = hostsOf(hostsFor(server, model.namespace));
+    const hosts = hostsOf(hostsFor(server, binding.namespace));
     const port = server.port.number;
     if (hosts.length === 0) continue;
     if (source === undefined && !holdsOn(port)) continue;
-    source ??= { virtualService: key, gateway, port, secure: isSecure(server) };
+    source ??= { kind: binding.ref.kind, key: binding.key, parent, port, secure: isSecure(server) };
     const order = {
       gateway: age,
       server: index,
-      rank: gatewayPrecedence(model, namespace),
-      route: { createdAt: model.createdAt, name: model.name, namespace: model.namespace },
+      rank: gatewayPrecedence(binding, namespace),
+      route: { createdAt: binding.createdAt, name: binding.name, namespace: binding.namespace },
     };
     const namedIn = { object: ref, field: server.field };
     for (const host of new Set(hosts.map((name) => name.toLowerCase())))

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { Graph } from '../../cache/graph.ts';
+import type { Client } from '../../model/client.ts';
 import { MESH, type Parent, type RouteBinding } from '../../model/route-binding.ts';
-import { declareRouteBindings } from './route-bindings.ts';
+import { type FoundRoutes, type RouteFrontEnd, declareRouteBindings } from './route-bindings.ts';
 
 const GATEWAY: Parent = { group: 'gateway.networking.k8s.io', kind: 'Gateway', namespace: 'shop', name: 'edge' };
 
@@ -14,13 +15,41 @@ const binding = (name: string, createdAt: string, hosts: readonly string[], ...p
   needs: { clients: [], selectors: [], targets: [] },
 });
 
+/** Its routes all apply, except those named `idle`. */
+const frontEnd = (kind: string, bindings: RouteFrontEnd['bindings']): RouteFrontEnd => ({
+  kind,
+  bindings,
+  rules: {
+    chosen: (_, found) => found.filter(({ key }) => !key.endsWith('/idle')),
+    canHold: () => true,
+    dependsOnNamespace: () => false,
+    countPieces: () => 0,
+    settle: () => undefined,
+  },
+});
+
+test('of several kinds that have a host, the first one with rules for the client keeps it, with all its routes', () => {
+  const graph = new Graph();
+  const { chosen } = declareRouteBindings(
+    graph,
+    ['One', 'Other'].map((kind) => frontEnd(kind, graph.input<RouteBinding>(kind))),
+  );
+  const found = (kind: string, name: string): FoundRoutes => ({ kind, key: `test/shop/${name}`, matched: 'a.test' });
+  const scope = { client: {} as Client, listenerPort: 80 };
+  const names = (...all: readonly FoundRoutes[]) => chosen(graph.present, all, scope).map(({ key }) => key.slice(10));
+  expect(names(found('Other', 'old'), found('One', 'a'), found('One', 'b'))).toEqual(['a', 'b']);
+  expect(names(found('Other', 'old'), found('One', 'idle'))).toEqual(['old']);
+  expect(names()).toEqual([]);
+});
+
 test('routes of the mesh are found by host, whatever kind of object they are from, and those of gateways alone are not', () => {
   const graph = new Graph();
   const [one, other] = ['one', 'other'].map((kind) => graph.input<RouteBinding>(kind)) as [
     ReturnType<typeof graph.input<RouteBinding>>,
     ReturnType<typeof graph.input<RouteBinding>>,
   ];
-  const { all, byHost, byWildcard } = declareRouteBindings(graph, [one, other]);
+  const frontEnds = [frontEnd('One', one), frontEnd('Other', other)];
+  const { all, byHost, byWildcard } = declareRouteBindings(graph, frontEnds);
   const made = [
     binding('young', '2030', ['a.test', '*.b.test'], MESH),
     binding('old', '2020', ['a.test'], GATEWAY, MESH),

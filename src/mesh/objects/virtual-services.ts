@@ -4,7 +4,9 @@ import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import { cutRoutes } from '../../settle/cut-routes.ts';
 import type { RouteBinding } from '../../model/route-binding.ts';
 import type { HttpRoute, VirtualServiceModel } from '../../model/virtual-service.ts';
-import { type DelegatedVirtualService, applyDelegates } from '../../settle/delegate.ts';
+import { type DelegatedVirtualService, applyDelegates, toldTo } from '../../settle/delegate.ts';
+import { settleVirtualServiceRoutes } from '../../settle/virtual-service-routes.ts';
+import { canHold, dependsOnSourceNamespace, virtualServiceFor } from '../../settle/virtual-service-selection.ts';
 import { routeBindingOf } from '../../reconcilers/virtual-service/route-binding.ts';
 import { shadowedRoutes } from '../../reconcilers/virtual-service/shadowed-routes.ts';
 import {
@@ -13,6 +15,7 @@ import {
 } from '../../reconcilers/virtual-service/virtual-service.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
 import { type InForce, declareReconciled } from './in-force.ts';
+import type { RouteFrontEnd, RouteRules } from './route-bindings.ts';
 import type { HasProblems } from '../findings/problems.ts';
 import { type Settings, settingOf } from '../settings.ts';
 
@@ -23,10 +26,7 @@ export interface VirtualServices {
   readonly delegated: Collection<DelegatedVirtualService>;
   /** Routes that are never used. */
   readonly shadowed: Collection<HasProblems>;
-  /** Their `http` in pieces; by object key. */
-  readonly cut: Collection<readonly (readonly HttpRoute[])[]>;
-  /** What selection sees of {@link routes}. */
-  readonly bindings: Collection<RouteBinding>;
+  readonly frontEnd: RouteFrontEnd;
 }
 
 export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: Settings): VirtualServices {
@@ -69,5 +69,37 @@ export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: S
   const bindings = graph.derive('routes of VirtualServices', routes, (key, model, _, emit: Emit<RouteBinding>) =>
     emit(key, routeBindingOf(model)),
   );
-  return { parsed, routes, delegated, shadowed, cut, bindings };
+  const frontEnd = { kind: 'VirtualService', bindings, rules: rulesOf(routes, cut) };
+  return { parsed, routes, delegated, shadowed, frontEnd };
+}
+
+/** @param cut their `http` in pieces. */
+function rulesOf(
+  routes: Collection<VirtualServiceModel>,
+  cut: Collection<readonly (readonly HttpRoute[])[]>,
+): RouteRules {
+  return {
+    // Of several VirtualServices, one has a host.
+    chosen(read, found, scope) {
+      const candidates = found.flatMap(({ matched, key }) => {
+        const model = read.get(routes, key);
+        return model === undefined ? [] : [{ matched, model }];
+      });
+      const winner = virtualServiceFor(candidates, scope);
+      return winner === undefined ? [] : [{ kind: 'VirtualService', key: winner.key }];
+    },
+    canHold: (read, key, scope) => read.get(routes, key)?.http.some((route) => canHold(route, scope)) === true,
+    dependsOnNamespace(read, key) {
+      const model = read.get(routes, key);
+      return model !== undefined && dependsOnSourceNamespace(model);
+    },
+    countPieces: (read, key) => read.get(cut, key)?.length ?? 0,
+    settle(read, key, piece, context) {
+      const http = read.get(cut, key)?.[piece];
+      const model = read.get(routes, key);
+      if (http === undefined || model === undefined) return undefined;
+      const settled = settleVirtualServiceRoutes(http, { ...context, model });
+      return { ...settled, problems: settled.problems.map((problem) => toldTo(model, problem)) };
+    },
+  };
 }

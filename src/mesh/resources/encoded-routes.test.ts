@@ -4,6 +4,7 @@ import { reconcileVirtualService } from '../../reconcilers/virtual-service/virtu
 import { types } from '../../envoy/encode/proto-types.ts';
 import { blackHoleVirtualHost, buildVirtualHost } from '../../envoy/route/virtual-host.ts';
 import { bracketed } from '../../model/host.ts';
+import { parentNamed } from '../../model/virtual-service.ts';
 import type { SettledRoutes } from '../../model/route.ts';
 import { cutRoutes } from '../../settle/cut-routes.ts';
 import { settleVirtualServiceRoutes } from '../../settle/virtual-service-routes.ts';
@@ -15,7 +16,7 @@ const checkRules = createRules();
 /** A virtual host with the routes of one VirtualService for each list, on the port 443 of a server that ends TLS. */
 function build(hosts: readonly string[], lists: readonly (readonly object[])[], secure = true) {
   const client = clientOf({ proxyType: 'router' });
-  const server = { gateway: 'edge/g', listenerPort: 443, tls: secure };
+  const server = { parent: parentNamed('edge/g'), listenerPort: 443, tls: secure };
   const context = { client, lookup: lookupAll, settings: {}, ...server };
   const pieces = lists.flatMap((http, i) => {
     const metadata = { name: `v${i}`, namespace: 'edge' };

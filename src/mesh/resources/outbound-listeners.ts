@@ -23,10 +23,12 @@ import { settingOf } from '../settings.ts';
 import { egressOf } from '../objects/sidecars.ts';
 import { type ScopeViews, type View, listenerList } from '../clients/scopes.ts';
 import { unknownTraffic } from './unknown-traffic.ts';
+import type { VirtualServices } from '../objects/virtual-services.ts';
 import type { RouteDeps } from './virtual-hosts.ts';
 import type { ServiceView } from '../clients/views.ts';
 
 export interface ListenerDeps extends RouteDeps {
+  readonly virtualServices: VirtualServices;
   readonly scopes: Collection<ScopeViews>;
 }
 
@@ -240,7 +242,7 @@ const rankOfPods = 0.5;
 const rankOfForeignAddress = 4;
 
 /** By listener name. */
-export function claimsOfService(view: ServiceView, read: Reader, deps: RouteDeps): Map<string, AgedClaim[]> {
+export function claimsOfService(view: ServiceView, read: Reader, deps: ListenerDeps): Map<string, AgedClaim[]> {
   const byName = new Map<string, AgedClaim[]>();
   const service = read.get(deps.services.services, view.service);
   if (service === undefined) return byName;

@@ -1,15 +1,13 @@
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { Encoder } from '../../envoy/encode/encoder.ts';
-import { toldTo } from '../../settle/delegate.ts';
-import { type VirtualServiceRouteContext, settleVirtualServiceRoutes } from '../../settle/virtual-service-routes.ts';
+import type { RouteContext } from '../../settle/virtual-service-routes.ts';
+import type { RouteBindings, RouteKey } from '../objects/route-bindings.ts';
 import { type EncodedRoutes, encodeRoutes } from './encoded-routes.ts';
-import type { VirtualServices } from '../objects/virtual-services.ts';
 
-/** A use of a VirtualService's routes by some virtual host. */
-export interface RouteUse {
+/** A use of an object's routes by some virtual host. */
+export interface RouteUse extends RouteKey {
   /** Equal if the routes are equal. */
   readonly routes: string;
-  readonly virtualService: string;
 }
 
 export interface RoutePieces {
@@ -18,38 +16,34 @@ export interface RoutePieces {
 }
 
 /**
- * Routes of VirtualServices, encoded once for all virtual hosts that use them, whatever their host or table. A list of
- * thousands is built in pieces, each in a separate step.
+ * Routes, encoded once for all virtual hosts that use them, whatever their host or table. A list of thousands is built in
+ * pieces, each in a separate step.
  */
 export function declareRoutePieces<Use extends RouteUse>(
   graph: Graph,
   name: string,
-  deps: { readonly virtualServices: VirtualServices; readonly encoder: Encoder },
+  { bindings, encoder }: { readonly bindings: RouteBindings; readonly encoder: Encoder },
   uses: readonly Collection<Use>[],
-  contextOf: (use: Use, read: Reader) => Omit<VirtualServiceRouteContext, 'model'> | undefined,
+  contextOf: (use: Use, read: Reader) => RouteContext | undefined,
 ): RoutePieces {
-  const { cut, routes: models } = deps.virtualServices;
+  const countOf = (read: Reader, { kind, key }: RouteKey): number => bindings.rulesOf(kind).countPieces(read, key);
   const used = graph.derive(
     `${name}.used`,
     graph.index(`${name} by routes`, uses, (_, { routes }) => [routes]),
     (key, members, read, emit: Emit<Use>) => {
       const use = members[0].value;
-      const { length } = read.get(cut, use.virtualService) ?? [];
-      for (let i = 0; i < length; i++) emit(pieceKey(key, i), use);
+      const count = countOf(read, use);
+      for (let i = 0; i < count; i++) emit(pieceKey(key, i), use);
     },
   );
   const pieces = graph.derive(name, used, (key, use, read, emit: Emit<EncodedRoutes>) => {
-    const http = read.get(cut, use.virtualService)?.[indexOf(key)];
-    const model = read.get(models, use.virtualService);
     const context = contextOf(use, read);
-    if (http === undefined || model === undefined || context === undefined) return;
-    const settled = settleVirtualServiceRoutes(http, { ...context, model });
-    const problems = settled.problems.map((problem) => toldTo(model, problem));
-    emit(key, encodeRoutes({ ...settled, problems }, context.client.traits, deps.encoder));
+    const settled = context && bindings.rulesOf(use.kind).settle(read, use.key, indexOf(key), context);
+    if (settled !== undefined) emit(key, encodeRoutes(settled, context!.client.traits, encoder));
   });
   return {
-    of: (read, { routes, virtualService }) =>
-      (read.get(cut, virtualService) ?? []).flatMap((_, i) => read.get(pieces, pieceKey(routes, i)) ?? []),
+    of: (read, use) =>
+      Array.from({ length: countOf(read, use) }, (_, i) => read.get(pieces, pieceKey(use.routes, i)) ?? []).flat(),
   };
 }
 

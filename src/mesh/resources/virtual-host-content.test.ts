@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Client, DestinationLookup } from '../../model/client.ts';
+import { MESH } from '../../model/route-binding.ts';
 import type { MeshService } from '../../model/service.ts';
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import type { VirtualServiceModel } from '../../model/virtual-service.ts';
@@ -50,7 +51,7 @@ interface Given extends Partial<DefaultRouteInput> {
 /** Undefined when there is nothing to serve. With its encoded routes read back. */
 function build({ virtualService: model, listenerPort = 80, service: served, ...input }: Given) {
   const { host = service.host, port = 80 } = input;
-  const context = { client, gateway: 'mesh', listenerPort, lookup, settings: {} };
+  const context = { client, parent: MESH, listenerPort, lookup, settings: {} };
   const pieces =
     model === undefined
       ? []

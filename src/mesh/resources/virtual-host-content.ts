@@ -12,7 +12,11 @@ export interface Content {
   readonly encoded: VirtualHostContent;
 }
 
-/** The routes of a VirtualService. Undefined if none of them applies to these clients. */
+/**
+ * Undefined if none of the routes applies to these clients.
+ *
+ * @param pieces of one or more objects, in the order in which they are evaluated.
+ */
 export function routedContent(pieces: readonly EncodedRoutes[]): Content | undefined {
   const encoded = joinRoutes(reachedOf(pieces));
   return encoded.routes.length > 0 ? { encoded } : undefined;

@@ -14,8 +14,7 @@ import {
   protocolClass,
   routedPort,
 } from '../../model/service.ts';
-import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
-import { type Candidate, dependsOnSourceNamespace, virtualServiceFor } from '../../settle/virtual-service-selection.ts';
+import { MESH } from '../../model/route-binding.ts';
 import { clientOf, serviceFor } from '../clients/lookups.ts';
 import { isServedNow, lookupFor } from './destinations.ts';
 import { type Content, defaultContent, routedContent } from './virtual-host-content.ts';
@@ -25,15 +24,14 @@ import type { CoveredServices } from '../clients/covered-services.ts';
 import { freeDomains } from './free-domains.ts';
 import type { RouteHost, RouteHosts } from '../clients/route-hosts.ts';
 import { type RoutePieces, type RouteUse, declareRoutePieces } from './route-pieces.ts';
-import type { RouteBindings } from '../objects/route-bindings.ts';
+import type { FoundRoutes, RouteBindings, RouteKey } from '../objects/route-bindings.ts';
 import { type Rules, ruleOf } from '../objects/rules.ts';
 import type { View } from '../clients/scopes.ts';
 import type { Services } from '../objects/services.ts';
 import { type PortsByRoutes, activePorts, isProxied, portsFor } from '../clients/served-ports.ts';
 import { type Settings, settingOf } from '../settings.ts';
 import { type Sidecars, egressOf } from '../objects/sidecars.ts';
-import type { RouteHostView, RouteKeys, ServiceView, Views } from '../clients/views.ts';
-import type { VirtualServices } from '../objects/virtual-services.ts';
+import type { RouteHostView, ServiceView, Views } from '../clients/views.ts';
 
 /** A virtual host in a table of a list, with its place there. */
 export interface VirtualHostEntry {
@@ -41,7 +39,7 @@ export interface VirtualHostEntry {
   readonly view: string;
   /** Name of the route table. */
   readonly table: string;
-  /** Services create a table; hosts that only VirtualServices name do not. */
+  /** Services create a table; hosts that only routes name do not. */
   readonly declares: boolean;
   readonly host: string;
   /** Namespace of the object that defines the host. */
@@ -55,7 +53,6 @@ export interface RouteDeps {
   readonly settings: Settings;
   readonly services: Services;
   readonly rules: Rules;
-  readonly virtualServices: VirtualServices;
   readonly bindings: RouteBindings;
   readonly coveredServices: CoveredServices;
   readonly routeHosts: RouteHosts;
@@ -68,7 +65,7 @@ export interface RouteDeps {
 
 export interface VirtualHosts {
   readonly ofServices: Collection<VirtualHostEntry>;
-  /** For hosts that only VirtualServices name. */
+  /** For hosts that only routes name. */
   readonly ofHosts: Collection<VirtualHostEntry>;
 }
 
@@ -85,18 +82,18 @@ export function declareVirtualHosts(graph: Graph, deps: RouteDeps): VirtualHosts
       view.routes.length === 0 ? [] : portsOf(key, view),
     ),
     (key, [first], read, emit: Emit<ViewRouteUse>) =>
-      emitUses(key, first.value.view, choicesOfService(first.value, portOfKey(key), read, deps), emit),
+      emitUses(key, choicesOfService(first.value, portOfKey(key), read, deps), emit),
   );
   const usesOfHosts = graph.derive(
     'routes in use by hosts',
     routeHostViews,
-    (key, host, read, emit: Emit<ViewRouteUse>) => emitUses(key, host.view, choicesOfHost(host, read, deps), emit),
+    (key, host, read, emit: Emit<ViewRouteUse>) => emitUses(key, choicesOfHost(host, read, deps), emit),
   );
   const pieces = declareRoutePieces(graph, 'routePieces', deps, [usesOfServices, usesOfHosts], (use, read) => ({
     client: clientOf(use.local ? { ...use.view, client: use.view.namespace } : use.view, domainSuffixOf(read, deps)),
     lookup: lookupFor(use.view, read, deps),
     settings: settingOf(read, deps.settings.routes),
-    gateway: meshGateway,
+    parent: MESH,
     listenerPort: use.listenerPort,
   }));
   const ofServices = graph.derive(
@@ -125,7 +122,7 @@ const portOfKey = (key: string): number => Number(key.slice(key.lastIndexOf('|')
 
 const domainSuffixOf = (read: Reader, deps: RouteDeps): string => optionsOf(read, deps.inputs).domainSuffix;
 
-/** The routes of a VirtualService for the clients of a view. */
+/** Routes for the clients of a view. */
 interface ViewRouteUse extends RouteUse {
   readonly view: View;
   /** Only for clients in the view's own namespace, which have other routes. */
@@ -134,30 +131,35 @@ interface ViewRouteUse extends RouteUse {
   readonly listenerPort: number;
 }
 
-/** A virtual host before it is built: where it goes, and which VirtualService applies. */
+/** A virtual host before it is built: where it goes, and which routes apply. */
 interface Choice {
   readonly target: ListTarget;
   readonly port: number;
   /** 0: the table is for all ports. */
   readonly listenerPort: number;
   readonly table: string;
-  readonly virtualService: VirtualServiceModel | undefined;
+  /** In the order in which they are evaluated. */
+  readonly uses: readonly ViewRouteUse[];
 }
 
-function useOf(view: View, { target, listenerPort, virtualService }: Choice): ViewRouteUse | undefined {
-  if (virtualService === undefined) return undefined;
-  const { key } = virtualService;
-  const local = isLocalKey(target.view) && dependsOnSourceNamespace(virtualService);
-  const routes = [local ? target.view : view.key, listenerPort, key].join('|');
-  return { routes, virtualService: key, view, local, listenerPort };
+/** @param listenerPort 0: for all ports. */
+function usesOf(
+  chosen: readonly RouteKey[],
+  { view: target }: ListTarget,
+  { view, listenerPort }: Pick<ViewRouteUse, 'view' | 'listenerPort'>,
+  read: Reader,
+  { bindings }: RouteDeps,
+): readonly ViewRouteUse[] {
+  return chosen.map(({ kind, key }) => {
+    const local = isLocalKey(target) && bindings.rulesOf(kind).dependsOnNamespace(read, key);
+    const routes = [local ? target : view.key, listenerPort, kind, key].join('|');
+    return { routes, kind, key, view, local, listenerPort };
+  });
 }
 
-function emitUses(key: string, view: View, choices: Iterable<Choice>, emit: Emit<ViewRouteUse>): void {
+function emitUses(key: string, choices: Iterable<Choice>, emit: Emit<ViewRouteUse>): void {
   const uses = new Map<string, ViewRouteUse>();
-  for (const choice of choices) {
-    const use = useOf(view, choice);
-    if (use !== undefined) uses.set(use.routes, use);
-  }
+  for (const choice of choices) for (const use of choice.uses) uses.set(use.routes, use);
   for (const use of uses.values()) emit(`${key}|${use.routes}`, use);
 }
 
@@ -169,11 +171,13 @@ function* choicesOfService(view: ServiceView, number: number, read: Reader, deps
   const service = read.get(deps.services.services, view.service);
   const port = service && routedPort(service.ports, number);
   if (service === undefined || port === undefined) return;
-  const candidates = candidatesOf(view.routes, read, deps);
   for (const target of listTargetsOf(view.list, view.view, read, deps)) {
-    const virtualService = virtualServiceFor(candidates, { client: target.client, listenerPort: number });
-    for (const table of tablesOf(service, port, view.view, read, deps))
-      yield { target, port: number, listenerPort: table === proxyTable ? 0 : number, table, virtualService };
+    const chosen = deps.bindings.chosen(read, view.routes, { client: target.client, listenerPort: number });
+    for (const table of tablesOf(service, port, view.view, read, deps)) {
+      const listenerPort = table === proxyTable ? 0 : number;
+      const uses = usesOf(chosen, target, { view: view.view, listenerPort }, read, deps);
+      yield { target, port: number, listenerPort, table, uses };
+    }
   }
 }
 
@@ -189,13 +193,12 @@ function* serviceVirtualHosts(
   const rule = ruleOf(read, deps.rules, view.rule, service);
   const settings = settingOf(read, deps.settings.routes);
   for (const choice of choicesOfService(view, number, read, deps)) {
-    const { target, port, listenerPort, table } = choice;
+    const { target, port, listenerPort, table, uses } = choice;
     const { client } = target;
     const subject = { client, host: service.host, service, port, listenerPort };
-    const use = useOf(view.view, choice);
     const served = isServedNow(service, port, {}, read, deps);
     const content =
-      routedContent(use === undefined ? [] : pieces.of(read, use)) ??
+      routedContent(uses.flatMap((use) => pieces.of(read, use))) ??
       defaultContent({ service, port, rule, served, settings }, client.traits);
     const free = freeDomains(subject, view.view, read, deps);
     // A table for a single service needs no names.
@@ -203,13 +206,6 @@ function* serviceVirtualHosts(
     const entry = entryOf(content, service, { ...choice, domains, alias: undefined }, true, deps);
     if (entry !== undefined) yield [`${service.host}:${port}`, entry];
   }
-}
-
-function candidatesOf(routes: RouteKeys, read: Reader, deps: RouteDeps): Candidate[] {
-  return routes.flatMap(({ matched, key }): Candidate[] => {
-    const model = read.get(deps.virtualServices.routes, key);
-    return model === undefined ? [] : [{ matched, model }];
-  });
 }
 
 interface ListTarget {
@@ -251,7 +247,7 @@ function entryOf(
   return { list, view, table, declares, host, namespace, domains, part };
 }
 
-/** The objects that give a host its names; a VirtualService's host gets them from its routes. */
+/** The objects that give a host its names; a host of routes gets them from these. */
 function namersOf(named: MeshService | RouteHost): readonly Source[] {
   return 'aliases' in named ? wholeObjects([named, ...named.aliases].flatMap(({ origins }) => origins)) : [];
 }
@@ -305,26 +301,27 @@ function* choicesOfHost(
 ): Generator<Choice & { readonly alias: MeshService | undefined }> {
   if (!host.routed) return;
   const service = serviceFor(read, deps, view, host.host);
-  // An Alias has virtual hosts like a service, but only through its VirtualServices.
+  // An Alias has virtual hosts like a service, but only through routes.
   const alias = service?.resolution === 'Alias' ? service : undefined;
   const served = new Set(alias === undefined ? portsFor(host.host, view, read, deps, 'ports') : []);
   const ports = activePorts(host.binding, view, read, deps);
-  const all = candidatesOf(routes, read, deps);
-  // On ports other than 80, a VirtualService counts if one of its hosts is served there.
-  const activeOn = (port: number, rivals: readonly Candidate[]) =>
-    port === 80 || rivals.length === 1
-      ? rivals
-      : rivals.filter(({ model }) => activePorts(model.key, view, read, deps).has(port));
+  // On ports other than 80, routes count if one of their hosts is served there.
+  const activeOn = (port: number): readonly FoundRoutes[] =>
+    port === 80 || routes.length === 1
+      ? routes
+      : routes.filter(({ key }) => activePorts(key, view, read, deps).has(port));
   for (const target of listTargetsOf(list, view, read, deps))
     for (const port of [...ports].filter((candidate) => !served.has(candidate))) {
-      const candidates = activeOn(port, all);
-      const virtualService = virtualServiceFor(candidates, { client: target.client, listenerPort: port });
-      // If several VirtualServices have the host, in any namespaces, one gets it: Envoy accepts a domain only once.
-      if (virtualService?.key !== host.binding) continue;
+      const chosen = deps.bindings.chosen(read, activeOn(port), { client: target.client, listenerPort: port });
+      // If several objects have routes for the host, it is there once: Envoy accepts a domain only once.
+      if (chosen[0]?.key !== host.binding) continue;
       const named = alias && portNumbered(alias.ports, port) ? alias : undefined;
       const inProxyTables = isProxied(host, view, read, deps) ? proxyTables(view, read, deps) : [];
-      for (const table of [String(port), ...inProxyTables])
-        yield { target, port, listenerPort: table === proxyTable ? 0 : port, table, virtualService, alias: named };
+      for (const table of [String(port), ...inProxyTables]) {
+        const listenerPort = table === proxyTable ? 0 : port;
+        const uses = usesOf(chosen, target, { view, listenerPort }, read, deps);
+        yield { target, port, listenerPort, table, uses, alias: named };
+      }
     }
 }
 
@@ -336,11 +333,10 @@ function* hostVirtualHosts(
 ): Generator<[name: string, entry: VirtualHostEntry]> {
   const { view, host } = hostView;
   for (const choice of choicesOfHost(hostView, read, deps)) {
-    const { target, port, listenerPort, alias } = choice;
+    const { target, port, listenerPort, alias, uses } = choice;
     const subject = { client: target.client, host: host.host, port, listenerPort, ...(alias && { service: alias }) };
     const domains = freeDomains(subject, view, read, deps);
-    const use = useOf(view, choice);
-    const content = routedContent(use === undefined ? [] : pieces.of(read, use));
+    const content = routedContent(uses.flatMap((use) => pieces.of(read, use)));
     if (content === undefined) continue;
     const entry = entryOf(content, host, { ...choice, domains }, false, deps);
     if (entry !== undefined) yield [`${host.host}:${port}`, entry];

@@ -1,7 +1,7 @@
 import { withoutGeneration } from '../../api/object.ts';
 import { printSelector } from '../../model/labels.ts';
-import { MESH, type Parent, type RouteBinding, type RouteTarget } from '../../model/route-binding.ts';
-import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
+import type { RouteBinding, RouteTarget } from '../../model/route-binding.ts';
+import { type VirtualServiceModel, parentNamed } from '../../model/virtual-service.ts';
 import { destinationsOf, matchesOf } from '../../model/virtual-service-parts.ts';
 
 /** What selection sees of a VirtualService, delegates applied. */
@@ -17,7 +17,7 @@ export function routeBindingOf(model: VirtualServiceModel): RouteBinding {
   return {
     ref: withoutGeneration(ref),
     ...{ key, name, namespace, createdAt, hosts, exportTo },
-    parents: [...new Set(model.gateways)].map(parentOf),
+    parents: [...new Set(model.gateways)].map(parentNamed),
     hasRequests: model.http.length > 0,
     needs: {
       clients: [...new Set(clients)],
@@ -25,12 +25,6 @@ export function routeBindingOf(model: VirtualServiceModel): RouteBinding {
       targets: distinct(targets, ({ host, port }) => `${host}|${port ?? ''}`),
     },
   };
-}
-
-function parentOf(gateway: string): Parent {
-  if (gateway === meshGateway) return MESH;
-  const [namespace = '', name = ''] = gateway.split('/');
-  return { group: 'networking.istio.io', kind: 'Gateway', namespace, name };
 }
 
 function distinct<T>(all: readonly T[], keyOf: (each: T) => string): T[] {
