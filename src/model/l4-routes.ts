@@ -1,6 +1,51 @@
 import { relatedIn } from './host-set.ts';
 import { remembered } from './remembered.ts';
-import type { L4Match, L4Route, TlsMatch, TlsRoute } from './virtual-service.ts';
+import type { ObjectRef } from '../api/object.ts';
+import type { Aged } from './age.ts';
+import type { Labels } from './labels.ts';
+import type { Destination } from './route.ts';
+
+/** What an object says about connections to its hosts. */
+export interface ConnectionRoutes extends Aged {
+  readonly ref: ObjectRef;
+  readonly hosts: readonly string[];
+  /** `*` or namespaces whose clients see it. Sorted. */
+  readonly exportTo: readonly string[];
+  readonly tcp: readonly L4Route[];
+  readonly tls: readonly TlsRoute[];
+}
+
+export type L4Destination = Destination & { readonly weight: number };
+
+/** A `tcp` route. */
+export interface L4Route {
+  readonly field: string;
+  /** Empty: every connection. */
+  readonly matches: readonly L4Match[];
+  readonly destinations: readonly L4Destination[];
+}
+
+export interface L4Match {
+  /** Addresses or ranges. */
+  readonly destinationSubnets: readonly string[];
+  /** 0: any. */
+  readonly port: number;
+  readonly sourceLabels: Labels;
+  readonly sourceNamespace: string;
+  /** Empty: the VirtualService's. */
+  readonly gateways: readonly string[];
+}
+
+/** A `tls` route: matched by server name. */
+export interface TlsRoute {
+  readonly field: string;
+  readonly matches: readonly TlsMatch[];
+  readonly destinations: readonly L4Destination[];
+}
+
+export interface TlsMatch extends L4Match {
+  readonly sniHosts: readonly string[];
+}
 
 /** A `tcp` or `tls` route, and those of its matches that were asked for. */
 export interface MatchedRoute<Route, Match> {

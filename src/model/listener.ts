@@ -56,7 +56,7 @@ export interface L4Chain {
   /** Destination addresses and ranges; empty: any. */
   readonly subnets: readonly string[];
   readonly target: L4Target;
-  /** The VirtualService that decided. */
+  /** The object that decided. */
   readonly route?: { readonly ref: ObjectRef };
 }
 

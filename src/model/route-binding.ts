@@ -44,8 +44,10 @@ export interface RouteBinding extends Aged {
   readonly hosts: readonly string[];
   /** `*` or namespaces whose clients see it. Sorted. */
   readonly exportTo: readonly string[];
-  /** Whether it has rules for HTTP requests; otherwise only for connections. */
+  /** Whether it has rules for HTTP requests. */
   readonly hasRequests: boolean;
+  /** Whether it has rules for connections. */
+  readonly hasConnections: boolean;
   readonly needs: RouteNeeds;
 }
 

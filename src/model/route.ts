@@ -198,3 +198,14 @@ export interface Cors {
   readonly allowCredentials?: boolean;
   readonly unmatchedPreflights: 'UNSPECIFIED' | 'FORWARD' | 'IGNORE';
 }
+
+/** Where an object says that its routes lead. */
+export interface Destination {
+  /** Resolved to a full name. */
+  readonly host: string;
+  readonly subset: string;
+  /** Absent: the port of the listener, or the only port of the service. */
+  readonly port?: number;
+  /** `spec.http[0].route[1].destination` */
+  readonly field: string;
+}

@@ -7,7 +7,7 @@ import type { OutboundPolicy } from './mesh-config.ts';
 import { remembered } from './remembered.ts';
 import type { MeshService, Protocol } from './service.ts';
 import type { ConnectionPool } from './traffic-policy.ts';
-import type { Destination } from './virtual-service.ts';
+import type { Destination } from './route.ts';
 
 /** A Sidecar as parsed. */
 export interface SidecarModel extends Aged {

@@ -1,5 +1,7 @@
 import type { ObjectRef } from '../api/object.ts';
-import type { Destination, HttpMatch, HttpRoute, L4Match, VirtualServiceModel } from './virtual-service.ts';
+import type { HttpMatch, HttpRoute, VirtualServiceModel } from './virtual-service.ts';
+import type { L4Match } from './l4-routes.ts';
+import type { Destination } from './route.ts';
 
 /** Destinations of all its routes, including mirrors, each with the object that contains it. */
 export function destinationsOf(

@@ -2,9 +2,11 @@ import type { ObjectRef } from '../api/object.ts';
 import type { Aged } from './age.ts';
 import type { Labels } from './labels.ts';
 import type { RetrySetting } from './mesh-config.ts';
+import type { L4Route, TlsRoute } from './l4-routes.ts';
 import { MESH, type Parent } from './route-binding.ts';
 import type {
   Cors,
+  Destination,
   DirectResponse,
   Fault,
   HeaderOperations,
@@ -115,46 +117,4 @@ export interface Mirror {
 export interface HttpDestination extends Destination {
   readonly weight: number;
   readonly headers?: HeaderOperations;
-}
-
-export interface Destination {
-  /** Resolved to a full name. */
-  readonly host: string;
-  readonly subset: string;
-  /** Absent: the port of the listener, or the only port of the service. */
-  readonly port?: number;
-  /** `spec.http[0].route[1].destination` */
-  readonly field: string;
-}
-
-export type L4Destination = Destination & { readonly weight: number };
-
-/** A `tcp` route. */
-export interface L4Route {
-  readonly field: string;
-  /** Empty: every connection. */
-  readonly matches: readonly L4Match[];
-  readonly destinations: readonly L4Destination[];
-}
-
-export interface L4Match {
-  /** Addresses or ranges. */
-  readonly destinationSubnets: readonly string[];
-  /** 0: any. */
-  readonly port: number;
-  readonly sourceLabels: Labels;
-  readonly sourceNamespace: string;
-  /** Empty: the VirtualService's. */
-  readonly gateways: readonly string[];
-}
-
-/** A `tls` route: matched by server name. */
-export interface TlsRoute {
-  readonly field: string;
-  readonly matches: readonly TlsMatch[];
-  readonly destinations: readonly L4Destination[];
-}
-
-export interface TlsMatch extends L4Match {
-  readonly sniHosts: readonly string[];
 }

@@ -5,14 +5,14 @@ import type { DestinationLookup } from '../model/client.ts';
 import type { BoundServer, GatewayChain, MergedListener, ServerTls, SettledGatewayListener } from '../model/gateway.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
 import type { Traits } from '../model/traits.ts';
-import type { VirtualServiceModel } from '../model/virtual-service.ts';
+import type { ConnectionRoutes } from '../model/l4-routes.ts';
 import { type GatewayForward, passthroughRoutes, tcpRoute } from './gateway-forward.ts';
 
 export interface GatewayListenerContext {
   readonly traits: Pick<Traits, 'agent'>;
   readonly settings: ListenerSettings;
-  /** The VirtualServices of a Gateway (`namespace/name`) that the router sees, in order of precedence. */
-  readonly virtualServices: (gateway: string) => readonly VirtualServiceModel[];
+  /** The routes of a Gateway that the router sees, in order of precedence. */
+  readonly routesOf: (gateway: ObjectRef) => readonly ConnectionRoutes[];
   readonly lookup: DestinationLookup;
 }
 
@@ -88,11 +88,11 @@ class Chains {
   #addPassthrough(bound: BoundServer): void {
     const { routes, problems } = passthroughRoutes(bound, this.#forwarding(bound));
     this.problems.push(...problems);
-    for (const { model, field, serverNames, target } of routes) {
-      const clash = this.#add(bound, serverNames, l4Content({ model, target }));
+    for (const { ref, field, serverNames, target } of routes) {
+      const clash = this.#add(bound, serverNames, l4Content({ ref, target }));
       if (clash !== undefined)
         this.problems.push({
-          object: model.ref,
+          object: ref,
           field,
           reason: 'Conflicted',
           message: `Server name ${quote(clash)} already has a route on port ${bound.server.port.number} of Gateway ${bound.gateway}, so this match is left out; remove the name from one of them.`,
@@ -122,8 +122,8 @@ class Chains {
   }
 
   #forwarding(bound: BoundServer): Parameters<typeof tcpRoute>[1] {
-    const { virtualServices, lookup, settings } = this.#context;
-    return { virtualServices: virtualServices(bound.gateway), lookup, settings };
+    const { routesOf, lookup, settings } = this.#context;
+    return { routes: routesOf(bound.ref), lookup, settings };
   }
 }
 
@@ -132,8 +132,8 @@ function httpContent({ server, routes }: BoundServer, statName: string): Content
   return { serves: { kind: 'http', routes, statName, grpcWeb }, origins: [] };
 }
 
-function l4Content({ model, target }: GatewayForward): Content {
-  return { serves: { kind: 'l4', target }, origins: [model.ref, ...target.origins] };
+function l4Content({ ref, target }: GatewayForward): Content {
+  return { serves: { kind: 'l4', target }, origins: [ref, ...target.origins] };
 }
 
 /** Clients' server names are compared in lower case. */

@@ -1,25 +1,26 @@
+import type { ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { DestinationLookup } from '../model/client.ts';
 import { type BoundServer, hostsFor, intersectionWith } from '../model/gateway.ts';
 import { haveCommon, hostSet } from '../model/host-set.ts';
-import { routesFor, routesOn } from '../model/l4-routes.ts';
+import { type ConnectionRoutes, type L4Destination, type L4Match, routesFor, routesOn } from '../model/l4-routes.ts';
 import type { L4Target } from '../model/listener.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
 import { contains, remembered } from '../model/remembered.ts';
-import type { L4Destination, L4Match, VirtualServiceModel } from '../model/virtual-service.ts';
 import { routeTarget } from './outbound-chains.ts';
 import { missingDestination } from './missing-destination.ts';
 
 export interface ForwardInput {
   /** For the server's Gateway, in order of precedence. */
-  readonly virtualServices: readonly VirtualServiceModel[];
+  readonly routes: readonly ConnectionRoutes[];
   readonly lookup: DestinationLookup;
   readonly settings: ListenerSettings;
 }
 
 /** Where the connections of a server go. */
 export interface GatewayForward {
-  readonly model: VirtualServiceModel;
+  /** The object that decided. */
+  readonly ref: ObjectRef;
   readonly target: L4Target;
 }
 
@@ -35,13 +36,13 @@ export function tcpRoute(
   bound: BoundServer,
   input: ForwardInput,
 ): { readonly route: GatewayForward | undefined; readonly problems: readonly Problem[] } {
-  for (const model of usersOf(bound, input))
-    for (const { route, matches } of routesOn(bound.server.port.number, model.tcp)) {
+  for (const routes of usersOf(bound, input))
+    for (const { route, matches } of routesOn(bound.server.port.number, routes.tcp)) {
       const { destinations } = route;
       if (route.matches.length === 0 || matches.some((match) => holds(match, bound)))
         return {
-          route: { model, target: targetOf(bound, destinations, model, input) },
-          problems: missingDestinations(bound, destinations, model, input),
+          route: { ref: routes.ref, target: targetOf(bound, destinations, routes, input) },
+          problems: missingDestinations(bound, destinations, routes, input),
         };
     }
   return { route: undefined, problems: [] };
@@ -55,30 +56,30 @@ export function passthroughRoutes(
   bound: BoundServer,
   input: ForwardInput,
 ): { readonly routes: readonly PassthroughForward[]; readonly problems: readonly Problem[] } {
-  const routes: PassthroughForward[] = [];
+  const found: PassthroughForward[] = [];
   const problems: Problem[] = [];
-  for (const model of usersOf(bound, input)) {
-    const accepted = hostsFor(bound.server, model.namespace);
+  for (const routes of usersOf(bound, input)) {
+    const accepted = hostsFor(bound.server, routes.namespace);
     const hostsOf = intersectionWith(accepted);
-    for (const { route, matches } of routesFor(accepted, model.tls)) {
+    for (const { route, matches } of routesFor(accepted, routes.tls)) {
       const { field, destinations } = route;
       const holding = matches.flatMap((match) => {
         const serverNames = holds(match, bound) ? hostsOf(match.sniHosts) : [];
         return serverNames.length > 0 ? [{ serverNames, i: placesOf(route.matches).get(match)! }] : [];
       });
       if (holding.length === 0) continue;
-      problems.push(...missingDestinations(bound, destinations, model, input));
-      const target = targetOf(bound, destinations, model, input);
+      problems.push(...missingDestinations(bound, destinations, routes, input));
+      const target = targetOf(bound, destinations, routes, input);
       for (const { serverNames, i } of holding)
-        routes.push({ model, target, field: `${field}.match[${i}].sniHosts`, serverNames });
+        found.push({ ref: routes.ref, target, field: `${field}.match[${i}].sniHosts`, serverNames });
     }
   }
-  return { routes, problems };
+  return { routes: found, problems };
 }
 
-/** VirtualServices with a host that the server accepts from their namespace. */
-function usersOf({ server }: BoundServer, { virtualServices }: ForwardInput): readonly VirtualServiceModel[] {
-  return virtualServices.filter(({ namespace, hosts }) => {
+/** Routes with a host that the server accepts from their namespace. */
+function usersOf({ server }: BoundServer, { routes }: ForwardInput): readonly ConnectionRoutes[] {
+  return routes.filter(({ namespace, hosts }) => {
     const accepted = hostSet(hostsFor(server, namespace));
     return haveCommon(accepted, setOf(hosts));
   });
@@ -96,19 +97,19 @@ function holds({ port, gateways }: L4Match, { server, gateway }: BoundServer): b
 function targetOf(
   { server }: BoundServer,
   destinations: readonly L4Destination[],
-  model: VirtualServiceModel,
+  routes: ConnectionRoutes,
   { lookup, settings }: ForwardInput,
 ): L4Target {
-  return routeTarget(destinations, model, { port: server.port, lookup, settings });
+  return routeTarget(destinations, routes, { port: server.port, lookup, settings });
 }
 
 function missingDestinations(
   { server }: BoundServer,
   destinations: readonly L4Destination[],
-  model: VirtualServiceModel,
+  { ref }: ConnectionRoutes,
   { lookup }: ForwardInput,
 ): Problem[] {
   return destinations.flatMap((destination) =>
-    missingDestination(model.ref, destination, lookup(destination, server.port.number)),
+    missingDestination(ref, destination, lookup(destination, server.port.number)),
   );
 }

@@ -2,7 +2,7 @@ import type { ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import { quote } from '../api/quote.ts';
 import type { DestinationTarget } from '../model/client.ts';
-import type { Destination } from '../model/virtual-service.ts';
+import type { Destination } from '../model/route.ts';
 
 /** Reports a destination that does not resolve. A service that merely has no endpoints is not reported. */
 export function missingDestination(object: ObjectRef, destination: Destination, target: DestinationTarget): Problem[] {

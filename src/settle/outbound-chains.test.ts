@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
+import type { ConnectionRoutes } from '../model/l4-routes.ts';
 import type { Endpoint } from '../model/endpoint.ts';
 import type { Client, DestinationLookup } from '../model/client.ts';
 import type { L4Chain } from '../model/listener.ts';
 import type { MeshService } from '../model/service.ts';
-import type { Candidate } from './virtual-service-selection.ts';
 import { reconcileDestinationRule } from '../reconcilers/destination-rule/destination-rule.ts';
 import { reconcileVirtualService } from '../reconcilers/virtual-service/virtual-service.ts';
 import { type ChainInput, l4Chains } from './outbound-chains.ts';
@@ -20,7 +20,7 @@ import {
 const tcp = serviceOf('a', [port(9000, 'TCP')]);
 const tls = entryOf('x.com', [port(443, 'TLS')]);
 
-function virtualService(spec: object, metadata: object = {}): Candidate {
+function virtualService(spec: object, metadata: object = {}): ConnectionRoutes {
   const { models, problems } = reconcileVirtualService(
     {
       apiVersion: 'networking.istio.io/v1',
@@ -32,14 +32,14 @@ function virtualService(spec: object, metadata: object = {}): Candidate {
   );
   // Routes behind one that takes everything are remarked on, and are what some of these tests are about.
   expect(problems.filter(({ reason }) => reason !== 'Ineffective')).toEqual([]);
-  return { matched: 'a', model: models[0]! };
+  return models[0]!;
 }
 
 const to = (host: string, more: object = {}) => ({ destination: { host, ...more } });
 
 function chains(
   service: MeshService,
-  virtualServices: Candidate[],
+  routes: readonly ConnectionRoutes[],
   input: Partial<ChainInput> = {},
 ): readonly L4Chain[] {
   return l4Chains({
@@ -47,7 +47,7 @@ function chains(
     port: service.ports[0]!,
     client: clientOf(),
     summary: someEndpoints,
-    virtualServices,
+    routes,
     lookup: lookupAll,
     settings: defaultSettings,
     subnets: [],

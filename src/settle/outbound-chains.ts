@@ -4,7 +4,7 @@ import { canonicalCidr } from '../model/cidr.ts';
 import type { Client, DestinationLookup, DestinationTarget } from '../model/client.ts';
 import type { EndpointSummary } from '../model/endpoint.ts';
 import { isServed } from '../model/dns-endpoints.ts';
-import { routesOn } from '../model/l4-routes.ts';
+import { type ConnectionRoutes, type L4Destination, type L4Match, routesOn } from '../model/l4-routes.ts';
 import { contains } from '../model/remembered.ts';
 import { isWildcard } from '../model/host.ts';
 import type { L4Chain, L4Target } from '../model/listener.ts';
@@ -19,8 +19,8 @@ import {
 } from '../model/service.ts';
 import { subsetOf } from '../model/policy-resolution.ts';
 import type { DestinationRuleModel, TrafficPolicy } from '../model/traffic-policy.ts';
-import { type L4Destination, type L4Match, type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
-import { type Candidate, inOrderOfPrecedence } from './virtual-service-selection.ts';
+import { meshGateway } from '../model/virtual-service.ts';
+import { inOrderOfPrecedence } from './virtual-service-selection.ts';
 import { blackHoleCluster } from '../model/cluster-names.ts';
 import { statName } from '../model/stat-name.ts';
 import { domainsOf } from './domains.ts';
@@ -32,7 +32,7 @@ export interface ChainInput {
   readonly client: Client;
   readonly summary: EndpointSummary;
   /** Those that this client sees for the host. */
-  readonly virtualServices: readonly Candidate[];
+  readonly routes: readonly ConnectionRoutes[];
   readonly lookup: DestinationLookup;
   readonly rule?: DestinationRuleModel | undefined;
   readonly settings: ListenerSettings;
@@ -42,28 +42,26 @@ export interface ChainInput {
   readonly shared: boolean;
 }
 
-/** Where connections to a service go: by the `tls` or `tcp` routes of VirtualServices, then to the service itself. */
+/** Where connections to a service go: by `tls` or `tcp` routes, then to the service itself. */
 export function l4Chains(input: ChainInput): readonly L4Chain[] {
-  const oldestFirst = [...input.virtualServices].sort((a, b) => compareAge(a.model, b.model));
-  const models = inOrderOfPrecedence(oldestFirst, input.client.namespace, ({ model }) => model).map(
-    ({ model }) => model,
-  );
-  return isTls(input.port.protocol) ? tlsChains(input, models) : tcpChains(input, models);
+  const oldestFirst = [...input.routes].sort(compareAge);
+  const all = inOrderOfPrecedence(oldestFirst, input.client.namespace, (routes) => routes);
+  return isTls(input.port.protocol) ? tlsChains(input, all) : tcpChains(input, all);
 }
 
-function tlsChains(input: ChainInput, models: readonly VirtualServiceModel[]): L4Chain[] {
+function tlsChains(input: ChainInput, all: readonly ConnectionRoutes[]): L4Chain[] {
   const found = new Map<string, L4Chain>();
   let { subnets } = input;
-  for (const model of models)
-    for (const { route, matches } of routesOn(input.port.number, model.tls))
+  for (const routes of all)
+    for (const { route, matches } of routesOn(input.port.number, routes.tls))
       for (const match of matches) {
         if (!holds(match, input)) continue;
         // In Istio, the ranges of one match also apply to later matches that name none. Existing meshes rely on that.
         if (match.destinationSubnets.length > 0 && input.port.number > 0) subnets = match.destinationSubnets;
         const key = `${match.sniHosts.join(',')}|${match.destinationSubnets.join(',')}`;
         if (found.has(key)) continue;
-        const target = routeTarget(route.destinations, model, input);
-        found.set(key, { serverNames: match.sniHosts, subnets, target, route: { ref: model.ref } });
+        const target = routeTarget(route.destinations, routes, input);
+        found.set(key, { serverNames: match.sniHosts, subnets, target, route: { ref: routes.ref } });
       }
   return found.size > 0 ? [...found.values()] : [ownChain(input, serverNames(input))];
 }
@@ -79,14 +77,14 @@ function serverNames({ service, client, port, shared }: ChainInput): readonly st
   return [service.host, ...aliases];
 }
 
-function tcpChains(input: ChainInput, models: readonly VirtualServiceModel[]): L4Chain[] {
+function tcpChains(input: ChainInput, all: readonly ConnectionRoutes[]): L4Chain[] {
   const found: L4Chain[] = [];
-  for (const model of models)
-    for (const { route, matches } of routesOn(input.port.number, model.tcp)) {
+  for (const routes of all)
+    for (const { route, matches } of routesOn(input.port.number, routes.tcp)) {
       const holding = matches.filter((match) => holds(match, input));
       if (route.matches.length > 0 && holding.length === 0) continue;
-      const target = routeTarget(route.destinations, model, input);
-      const chain = { serverNames: [], target, route: { ref: model.ref } };
+      const target = routeTarget(route.destinations, routes, input);
+      const chain = { serverNames: [], target, route: { ref: routes.ref } };
       // A match without a destination takes everything that is left. A unix socket has no destinations.
       const terminal =
         holding.length === 0 ||
@@ -150,7 +148,7 @@ function isDynamic(service: MeshService): boolean {
 /** Where the destinations of a `tcp` or `tls` route lead. A missing destination keeps its weight, and leads nowhere. */
 export function routeTarget(
   destinations: readonly L4Destination[],
-  model: VirtualServiceModel,
+  { name, namespace }: Pick<ConnectionRoutes, 'name' | 'namespace'>,
   input: Pick<ChainInput, 'port' | 'lookup' | 'settings'>,
 ): L4Target {
   const { port, settings } = input;
@@ -164,7 +162,7 @@ export function routeTarget(
       .filter(({ destination }) => destination.weight > 0)
       .map(({ destination, target }) => ({ name: clusterOf(target), weight: destination.weight }));
     if (clusters.length === 0) return blackHole(port);
-    const statPrefix = `${model.name}.${model.namespace}`;
+    const statPrefix = `${name}.${namespace}`;
     return { clusters, weighted: true, statPrefix, protocol: port.protocol, ...policyOf(rule, ''), origins };
   }
   const { destination, target } = first;

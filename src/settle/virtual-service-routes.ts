@@ -14,13 +14,13 @@ import {
   precedence,
 } from '../model/route.ts';
 import type {
-  Destination,
   ForwardAction,
   HttpDestination,
   HttpRoute,
   RedirectAction,
   VirtualServiceModel,
 } from '../model/virtual-service.ts';
+import type { Destination } from '../model/route.ts';
 import { missingDestination } from './missing-destination.ts';
 import { type RouteScope, matchCanHold } from './virtual-service-selection.ts';
 

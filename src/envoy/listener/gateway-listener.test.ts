@@ -72,7 +72,7 @@ function build(servers: readonly object[], specs: readonly object[] = [], option
   const { listener, problems } = settleGatewayListener(listeners[0]!, {
     traits,
     settings,
-    virtualServices: (gateway) => (gateway === 'edge/g' ? virtualServices : []),
+    routesOf: ({ namespace, name }) => (`${namespace}/${name}` === 'edge/g' ? virtualServices : []),
     lookup,
   });
   if (listener.chains.length === 0) return { listener: undefined, clusters: [], origins: [], problems };

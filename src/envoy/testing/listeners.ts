@@ -91,7 +91,7 @@ export function claimsOfService(service: MeshService, input: Partial<ClaimInput>
       port: each,
       client: clientOf(),
       summary: someEndpoints,
-      virtualServices: [],
+      routes: [],
       lookup: lookupAll,
       settings: defaultSettings,
       ...input,

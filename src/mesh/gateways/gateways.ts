@@ -11,8 +11,16 @@ import { node, resource, sameResource } from '../../envoy/encode/resource.ts';
 import { compareAge } from '../../model/age.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
-import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
-import { gatewayPrecedence, isSeenFrom } from '../../model/route-binding.ts';
+import type { ConnectionRoutes } from '../../model/l4-routes.ts';
+import {
+  MESH,
+  type Parent,
+  type RouteBinding,
+  gatewayPrecedence,
+  isSeenFrom,
+  parentKey,
+} from '../../model/route-binding.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 import { type ReconciledGateway, reconcileGateway } from '../../reconcilers/gateway/gateway.ts';
 import { mergeServers } from '../../settle/gateway-merge.ts';
 import {
@@ -40,7 +48,7 @@ import { secretProviderOf, usableProvider } from '../resources/provider-service.
 import { type InForce, declareReconciled } from '../objects/in-force.ts';
 import { settingOf } from '../settings.ts';
 
-/** From Gateways, and the VirtualServices that name them, to the listeners and route tables of routers. */
+/** From Gateways, and the routes that name them, to the listeners and route tables of routers. */
 export function declareGateways(
   graph: Graph,
   deps: AutoPassthroughDeps & SettleDeps,
@@ -124,9 +132,9 @@ function declareListeners(graph: Graph, deps: AutoPassthroughDeps, routers: Rout
   // Kept apart from their routes, so that HTTP routes do not affect listeners.
   const forwarding = graph.index(
     'forwarding routes by gateway',
-    deps.virtualServices.routes,
-    (_, { tcp, tls, gateways }) =>
-      tcp.length + tls.length === 0 ? [] : gateways.filter((gateway) => gateway !== meshGateway),
+    deps.bindings.all,
+    (_, { hasConnections, parents }) =>
+      hasConnections ? parents.filter((parent) => parent !== MESH).map(parentKey) : [],
     (a, b) => compareAge(a.value, b.value),
   );
   const listeners = graph.derive('routerListeners', sets, (key, set, _, emit: Emit<RouterListener>) => {
@@ -141,7 +149,7 @@ function declareListeners(graph: Graph, deps: AutoPassthroughDeps, routers: Rout
     settleGatewayListener(listener, {
       traits: router.traits,
       settings: settingOf(read, deps.settings.listeners),
-      virtualServices: (gateway) => virtualServicesOf(read, forwarding, gateway, router.namespace),
+      routesOf: (gateway) => routesOf(read, forwarding, deps.bindings, gateway, router.namespace),
       lookup: routerClient(router, read, deps).lookup,
     });
   const built = graph.derive(
@@ -227,15 +235,18 @@ function sameListener(a: BuiltListener, b: BuiltListener): boolean {
   return a.problems.length === 0 && b.problems.length === 0;
 }
 
-function virtualServicesOf(
+/** The routes of a Gateway for connections that routers in a namespace see, in order of precedence. */
+function routesOf(
   read: Reader,
-  byGateway: Index<VirtualServiceModel>,
-  gateway: string,
+  byGateway: Index<RouteBinding>,
+  bindings: RouteBindings,
+  gateway: Parent,
   namespace: string,
-): readonly VirtualServiceModel[] {
+): readonly ConnectionRoutes[] {
   return read
-    .group(byGateway, gateway)
+    .group(byGateway, parentKey(gateway))
     .map((member) => member.value)
-    .filter((model) => isSeenFrom(model, namespace))
-    .sort((a, b) => gatewayPrecedence(a, namespace) - gatewayPrecedence(b, namespace));
+    .filter((binding) => isSeenFrom(binding, namespace))
+    .sort((a, b) => gatewayPrecedence(a, namespace) - gatewayPrecedence(b, namespace))
+    .flatMap(({ key, ref }) => bindings.rulesOf(ref.kind).connections(read, key) ?? []);
 }

@@ -12,6 +12,7 @@ const binding = (name: string, createdAt: string, hosts: readonly string[], ...p
   ...{ name, namespace: 'shop', createdAt, hosts, parents },
   exportTo: ['*'],
   hasRequests: true,
+  hasConnections: false,
   needs: { clients: [], selectors: [], targets: [] },
 });
 
@@ -23,6 +24,7 @@ const frontEnd = (kind: string, bindings: RouteFrontEnd['bindings']): RouteFront
     chosen: (_, found) => found.filter(({ key }) => !key.endsWith('/idle')),
     canHold: () => true,
     dependsOnNamespace: () => false,
+    connections: () => undefined,
     countPieces: () => 0,
     settle: () => undefined,
   },

@@ -1,6 +1,7 @@
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
 import { isWildcard, wildcardKey } from '../../model/host.ts';
+import type { ConnectionRoutes } from '../../model/l4-routes.ts';
 import type { SettledRoutes } from '../../model/route.ts';
 import { type RouteBinding, isInMesh } from '../../model/route-binding.ts';
 import type { RouteContext } from '../../settle/virtual-service-routes.ts';
@@ -31,6 +32,8 @@ export interface RouteRules {
   canHold(read: Reader, key: string, scope: RouteScope): boolean;
   /** Whether clients that differ only in their namespace may get different rules. */
   dependsOnNamespace(read: Reader, key: string): boolean;
+  /** What it says about connections. Undefined: it is gone. */
+  connections(read: Reader, key: string): ConnectionRoutes | undefined;
   /** In how many pieces the rules are settled, each small enough for one step of a commit. */
   countPieces(read: Reader, key: string): number;
   /** A piece of the rules, as somebody gets it. Undefined: it is gone. */

@@ -93,6 +93,7 @@ function rulesOf(
       const model = read.get(routes, key);
       return model !== undefined && dependsOnSourceNamespace(model);
     },
+    connections: (read, key) => read.get(routes, key),
     countPieces: (read, key) => read.get(cut, key)?.length ?? 0,
     settle(read, key, piece, context) {
       const http = read.get(cut, key)?.[piece];

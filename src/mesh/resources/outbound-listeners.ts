@@ -23,12 +23,10 @@ import { settingOf } from '../settings.ts';
 import { egressOf } from '../objects/sidecars.ts';
 import { type ScopeViews, type View, listenerList } from '../clients/scopes.ts';
 import { unknownTraffic } from './unknown-traffic.ts';
-import type { VirtualServices } from '../objects/virtual-services.ts';
 import type { RouteDeps } from './virtual-hosts.ts';
 import type { ServiceView } from '../clients/views.ts';
 
 export interface ListenerDeps extends RouteDeps {
-  readonly virtualServices: VirtualServices;
   readonly scopes: Collection<ScopeViews>;
 }
 
@@ -250,9 +248,9 @@ export function claimsOfService(view: ServiceView, read: Reader, deps: ListenerD
   const rule = ruleOf(read, deps.rules, view.rule, service);
   const summary = read.get(deps.endpoints.summaries, view.service) ?? NO_ENDPOINTS;
   const settings = settingOf(read, deps.settings.listeners);
-  const virtualServices = view.routes.flatMap(({ matched, key }) => {
-    const model = read.get(deps.virtualServices.routes, key);
-    return model === undefined || (model.tcp.length === 0 && model.tls.length === 0) ? [] : [{ matched, model }];
+  const routes = view.routes.flatMap(({ kind, key }) => {
+    const found = deps.bindings.rulesOf(kind).connections(read, key);
+    return found === undefined || (found.tcp.length === 0 && found.tls.length === 0) ? [] : [found];
   });
   const egress = egressOf(read, deps.sidecars, view.view);
   const lookup = lookupFor(view.view, read, deps);
@@ -263,7 +261,7 @@ export function claimsOfService(view: ServiceView, read: Reader, deps: ListenerD
   const ports = new Set(view.ports);
   for (const port of service.ports) {
     if (!ports.has(port.number)) continue;
-    for (const claim of claimsOf({ service, port, client, summary, virtualServices, lookup, rule, settings, egress })) {
+    for (const claim of claimsOf({ service, port, client, summary, routes, lookup, rule, settings, egress })) {
       const name = listenerName(claim);
       const list = byName.get(name) ?? [];
       const isAnywhere = ['0.0.0.0', '::'].includes(claim.bind.addresses[0]);

@@ -1,6 +1,6 @@
 import { parseCidr } from '../../model/cidr.ts';
 import { canonicalHost } from '../../model/host.ts';
-import type { L4Destination, L4Match, L4Route, TlsMatch, TlsRoute } from '../../model/virtual-service.ts';
+import type { L4Destination, L4Match, L4Route, TlsMatch, TlsRoute } from '../../model/l4-routes.ts';
 import { quote } from '../../api/quote.ts';
 import type { Field } from '../field.ts';
 import { checkWeights } from './http.ts';

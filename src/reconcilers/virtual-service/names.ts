@@ -1,6 +1,7 @@
 import { isAddress } from '../../model/address.ts';
 import { isHostName, resolveShortName } from '../../model/host.ts';
-import { meshGateway, type Destination } from '../../model/virtual-service.ts';
+import { meshGateway } from '../../model/virtual-service.ts';
+import type { Destination } from '../../model/route.ts';
 import { quote } from '../../api/quote.ts';
 import type { Field } from '../field.ts';
 

@@ -19,6 +19,7 @@ export function routeBindingOf(model: VirtualServiceModel): RouteBinding {
     ...{ key, name, namespace, createdAt, hosts, exportTo },
     parents: [...new Set(model.gateways)].map(parentNamed),
     hasRequests: model.http.length > 0,
+    hasConnections: model.tcp.length + model.tls.length > 0,
     needs: {
       clients: [...new Set(clients)],
       selectors: distinct(selectors, printSelector),

@@ -2,7 +2,8 @@ import type { Problem } from '../../api/problem.ts';
 import { quote } from '../../api/quote.ts';
 import { compareText } from '../../model/age.ts';
 import type { StringMatch } from '../../model/route.ts';
-import type { HttpMatch, L4Match, VirtualServiceModel } from '../../model/virtual-service.ts';
+import type { HttpMatch, VirtualServiceModel } from '../../model/virtual-service.ts';
+import type { L4Match } from '../../model/l4-routes.ts';
 
 /** At most this many are reported per object: one route before all others shadows all of them. */
 const MOST_REMARKS = 20;
