@@ -81,3 +81,21 @@ export function gatewayPrecedence(
 export function isSeenFrom({ exportTo }: Pick<RouteBinding, 'exportTo'>, namespace: string): boolean {
   return contains(exportTo, '*') || contains(exportTo, namespace);
 }
+
+/**
+ * The routes of the mesh that sidecars in the namespace see, in order of precedence: private ones, then those exported to
+ * the namespace by name, then public ones; otherwise in the given order (oldest first).
+ */
+export function inOrderOfPrecedence<Entry>(
+  entries: readonly Entry[],
+  namespace: string,
+  routesOf: (entry: Entry) => { readonly namespace: string; readonly exportTo: readonly string[] },
+): Entry[] {
+  const ranks: [Entry[], Entry[], Entry[]] = [[], [], []];
+  for (const entry of entries) {
+    const routes = routesOf(entry);
+    if (contains(routes.exportTo, '*')) ranks[2].push(entry);
+    else if (isSeenFrom(routes, namespace)) ranks[routes.namespace === namespace ? 0 : 1].push(entry);
+  }
+  return ranks.flat();
+}

@@ -20,7 +20,7 @@ import {
 import { subsetOf } from '../model/policy-resolution.ts';
 import type { DestinationRuleModel, TrafficPolicy } from '../model/traffic-policy.ts';
 import { meshGateway } from '../model/virtual-service.ts';
-import { inOrderOfPrecedence } from './virtual-service-selection.ts';
+import { inOrderOfPrecedence } from '../model/route-binding.ts';
 import { blackHoleCluster } from '../model/cluster-names.ts';
 import { statName } from '../model/stat-name.ts';
 import { domainsOf } from './domains.ts';

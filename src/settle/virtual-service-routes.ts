@@ -1,7 +1,6 @@
 import { type ObjectRef, distinctRefs } from '../api/object.ts';
 import { ProblemList } from '../api/problem-list.ts';
-import type { DestinationLookup, DestinationTarget } from '../model/client.ts';
-import type { RouteSettings } from '../model/mesh-config.ts';
+import type { DestinationTarget } from '../model/client.ts';
 import { wholeObjects } from '../model/provenance.ts';
 import {
   type Backend,
@@ -22,15 +21,8 @@ import type {
 } from '../model/virtual-service.ts';
 import type { Destination } from '../model/route.ts';
 import { missingDestination } from './missing-destination.ts';
-import { type RouteScope, matchCanHold } from './virtual-service-selection.ts';
-
-/** For whom rules are settled. */
-export interface RouteContext extends RouteScope {
-  readonly lookup: DestinationLookup;
-  readonly settings: RouteSettings;
-  /** The listener terminates TLS: a redirect without a scheme stays on https. */
-  readonly tls?: boolean;
-}
+import type { RouteContext } from './route-scope.ts';
+import { matchCanHold } from './virtual-service-selection.ts';
 
 export interface VirtualServiceRouteContext extends RouteContext {
   /** Owner of the routes: the root, if delegates are involved. */

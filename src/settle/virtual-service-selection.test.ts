@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import type { Client } from '../model/client.ts';
 import { MESH } from '../model/route-binding.ts';
-import { matchCanHold, virtualServiceFor, type RouteScope } from './virtual-service-selection.ts';
+import type { RouteScope } from './route-scope.ts';
+import { matchCanHold, virtualServiceFor } from './virtual-service-selection.ts';
 import type { HttpMatch, HttpRoute, VirtualServiceModel } from '../model/virtual-service.ts';
 
 const client = {

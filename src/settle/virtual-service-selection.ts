@@ -1,40 +1,14 @@
 import type { Client } from '../model/client.ts';
 import { isWildcard } from '../model/host.ts';
 import { contains } from '../model/remembered.ts';
-import { MESH, type Parent, isSeenFrom } from '../model/route-binding.ts';
+import { MESH, inOrderOfPrecedence } from '../model/route-binding.ts';
+import type { RouteScope } from './route-scope.ts';
 import { nameOfParent, type HttpMatch, type HttpRoute, type VirtualServiceModel } from '../model/virtual-service.ts';
-
-/** Which client gets routes, and where: matches that can never apply there are left out. */
-export interface RouteScope {
-  readonly client: Client;
-  /** Whose routes these are. */
-  readonly parent: Parent;
-  /** Port of the listener (for a gateway: of the server). 0: a listener for all ports. */
-  readonly listenerPort: number;
-}
 
 /** A VirtualService and the host by which it was found. */
 export interface Candidate {
   readonly matched: string;
   readonly model: VirtualServiceModel;
-}
-
-/**
- * The routes of the mesh that sidecars in the namespace see, in order of precedence: private ones, then those exported to
- * the namespace by name, then public ones; otherwise in the given order (oldest first).
- */
-export function inOrderOfPrecedence<Entry>(
-  entries: readonly Entry[],
-  namespace: string,
-  routesOf: (entry: Entry) => { readonly namespace: string; readonly exportTo: readonly string[] },
-): Entry[] {
-  const ranks: [Entry[], Entry[], Entry[]] = [[], [], []];
-  for (const entry of entries) {
-    const routes = routesOf(entry);
-    if (contains(routes.exportTo, '*')) ranks[2].push(entry);
-    else if (isSeenFrom(routes, namespace)) ranks[routes.namespace === namespace ? 0 : 1].push(entry);
-  }
-  return ranks.flat();
 }
 
 /**

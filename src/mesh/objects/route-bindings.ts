@@ -4,8 +4,7 @@ import { isWildcard, wildcardKey } from '../../model/host.ts';
 import type { ConnectionRoutes } from '../../model/l4-routes.ts';
 import type { SettledRoutes } from '../../model/route.ts';
 import { type RouteBinding, isInMesh } from '../../model/route-binding.ts';
-import type { RouteContext } from '../../settle/virtual-service-routes.ts';
-import type { RouteScope } from '../../settle/virtual-service-selection.ts';
+import type { RouteContext, RouteScope } from '../../settle/route-scope.ts';
 
 /** The routes of an object. */
 export interface RouteKey {

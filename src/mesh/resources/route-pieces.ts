@@ -1,6 +1,6 @@
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { Encoder } from '../../envoy/encode/encoder.ts';
-import type { RouteContext } from '../../settle/virtual-service-routes.ts';
+import type { RouteContext } from '../../settle/route-scope.ts';
 import type { RouteBindings, RouteKey } from '../objects/route-bindings.ts';
 import { type EncodedRoutes, encodeRoutes } from './encoded-routes.ts';
 
