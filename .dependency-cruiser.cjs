@@ -57,6 +57,13 @@ module.exports = {
       from: { path: '^src/envoy/' },
       to: { path: '^src/model/(virtual-service|sidecar)' },
     },
+    {
+      // Routes are selected, and asked for, whatever kind of object they are from.
+      name: 'selection-knows-no-kind-of-route',
+      severity: 'error',
+      from: { path: '^src/mesh/(clients|resources)/', pathNot: '\\.test\\.ts$' },
+      to: { path: ['^src/model/virtual-service', '^src/mesh/objects/virtual-services', '^src/settle/virtual-service'] },
+    },
     only('status', 'status/', ['status/', 'api/', 'model/']),
     only('ads', 'ads/', ['ads/', 'envoy/gen/', 'api/object\\.ts$', 'base/']),
     {
