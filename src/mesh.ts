@@ -67,7 +67,7 @@ import { declareSizeLimits } from './mesh/findings/size-limits.ts';
 import { type ClusterNamespaces, clusterNamespaces } from './mesh/objects/cluster-namespaces.ts';
 import { declareTrustDomains } from './mesh/objects/trust-domains.ts';
 import { declareWorkloads } from './mesh/objects/workloads.ts';
-import { declareRouteBindings } from './mesh/objects/route-bindings.ts';
+import { type RouteFrontEnd, declareRouteBindings } from './mesh/objects/route-bindings.ts';
 import { declareRouteHosts } from './mesh/clients/route-hosts.ts';
 import { declareRouteTables } from './mesh/resources/route-tables.ts';
 import { declareAudiences } from './mesh/clients/audiences.ts';
@@ -158,7 +158,12 @@ export interface Mesh {
   publicationOf(draft: Draft, of?: RolloutsOf): Publication;
 }
 
-export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
+/** @param others further kinds of objects with routes. Where these have a host, a VirtualService loses it. */
+export function buildMesh(
+  graph: Graph,
+  encoder: Encoder,
+  others: (graph: Graph) => readonly RouteFrontEnd[] = () => [],
+): Mesh {
   // What users write, and what it means.
   const inputs = declareInputs(graph);
   const settings = declareSettings(graph, inputs);
@@ -176,7 +181,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const proxyConfigs = declareProxyConfigs(graph, inputs);
 
   // Who asks, and what they share.
-  const bindings = declareRouteBindings(graph, [virtualServices.frontEnd]);
+  const bindings = declareRouteBindings(graph, [...others(graph), virtualServices.frontEnd]);
   const selectors = declareSelectors(graph, services, rules, bindings);
   const coveredServices = declareCoveredServices(graph, services);
   const audiences = declareAudiences(graph, inputs, services, rules, bindings, coveredServices);

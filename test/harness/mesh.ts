@@ -39,6 +39,8 @@ export interface TestMeshOptions {
   readonly oracle?: boolean | 'sometimes';
   readonly mesh?: Partial<MeshOptions>;
   readonly encoder?: EncoderOptions;
+  /** See {@link buildMesh}. */
+  readonly routes?: Parameters<typeof buildMesh>[2];
 }
 
 /** All of Fairlead between objects and resources, without a network. */
@@ -48,11 +50,13 @@ export class TestMesh {
   readonly store = new Store(new ContentHasher([1, 2]));
   /** Compares commits with a build from scratch. */
   readonly oracle: boolean | 'sometimes';
+  readonly #routes: TestMeshOptions['routes'];
   #commits = 0;
 
   constructor(options: TestMeshOptions = {}) {
     this.oracle = options.oracle ?? true;
-    this.mesh = buildMesh(this.graph, new Encoder(testProtos(), options.encoder));
+    this.#routes = options.routes;
+    this.mesh = buildMesh(this.graph, new Encoder(testProtos(), options.encoder), options.routes);
     this.graph.observe((draft) => this.store.apply(this.mesh.publicationOf(draft)));
     this.commit([this.mesh.inputs.options.write(ONE, { ...defaultMeshOptions, ...options.mesh })]);
   }
@@ -61,7 +65,7 @@ export class TestMesh {
     this.graph.commit(writes);
     for (const failure of this.graph.failures.values()) throw failure.error;
     const compared = this.oracle === 'sometimes' ? this.#commits++ % EVERY === 0 : this.oracle;
-    if (compared) assertFromScratch(this.graph, (graph) => void buildMesh(graph, testEncoder()));
+    if (compared) assertFromScratch(this.graph, (graph) => void buildMesh(graph, testEncoder(), this.#routes));
   }
 
   /** @param cluster where they are; the own one if it is not said. */

@@ -81,10 +81,8 @@ export function declareConflicts(
     },
   );
   const routes = graph.derive('conflicts of routes', bindings.byHost, (host, members, _, emit: Emit<HasProblems>) => {
-    const problems = routeConflicts(
-      host,
-      members.map((member) => member.value),
-    );
+    const all = members.map((member) => member.value);
+    const problems = routeConflicts(host, all, bindings);
     if (problems.length > 0) emit(host, { problems });
   });
   const wildcards = graph.derive(
@@ -93,7 +91,7 @@ export function declareConflicts(
     (key, members, _, emit: Emit<HasProblems>) => {
       const named = members.flatMap(({ value }) => value.hosts.filter(isWildcard).map((host) => ({ host, value })));
       const problems = [...Map.groupBy(named, ({ host }) => host)].flatMap(([host, same]) =>
-        routeConflicts(host, [...new Set(same.map(({ value }) => value))]),
+        routeConflicts(host, [...new Set(same.map(({ value }) => value))], bindings),
       );
       if (problems.length > 0) emit(key, { problems: boundProblems(problems) });
     },
@@ -115,17 +113,20 @@ export function declareConflicts(
 }
 
 /** @param all for the host, oldest first. */
-function routeConflicts(host: string, all: readonly RouteBinding[]): Problem[] {
-  const rivals = all.filter(({ hasRequests }) => hasRequests);
+function routeConflicts(host: string, all: readonly RouteBinding[], { rankOf, rulesOf }: RouteBindings): Problem[] {
+  const rank = ({ ref }: RouteBinding): number => rankOf(ref.kind);
+  const rivals = all.filter(({ hasRequests }) => hasRequests).sort((a, b) => rank(a) - rank(b));
   return rivals.flatMap((loser): Problem[] => {
-    const won = winnerOver(loser, rivals);
+    const won = winnerOver(loser, rivals, rank);
     if (won === undefined) return [];
     const { winner, client } = won;
+    const isKin = winner.ref.kind === loser.ref.kind;
+    if (isKin && !rulesOf(loser.ref.kind).isExclusive) return [];
     const isSame = sameAudience(winner.exportTo, loser.exportTo);
-    const whose = isSame ? printWinner(printRef(winner.ref), winner, loser) : printRef(winner.ref);
+    const whose = isSame && isKin ? printWinner(printRef(winner.ref), winner, loser) : printRef(winner.ref);
     const where = isSame || client === anyClient ? '' : ` in namespace ${client}`;
     const change = isSame ? 'remove the host from one of them' : 'change exportTo';
-    const message = `Sidecars${where} use the routes of ${whose} for the host ${JSON.stringify(host)}; merge the two, or ${change}.`;
+    const message = `Sidecars${where} use the routes of ${whose} for the host ${JSON.stringify(host)}; ${isKin ? 'merge the two, or ' : ''}${change}.`;
     return [{ object: loser.ref, field: 'spec.hosts', reason: 'Conflicted', message }];
   });
 }
@@ -169,18 +170,19 @@ const anyClient = '*';
  * Routes that apply in place of this one's, and where: for all of its clients, or for those of a
  * namespace. A namespace that keeps routes to itself, for a host that others have routes for, means it so.
  *
- * @param rivals for one host, oldest first.
+ * @param rivals for one host: by rank, and then oldest first.
  */
 function winnerOver(
   loser: RouteBinding,
   rivals: readonly RouteBinding[],
+  rank: (routes: RouteBinding) => number,
 ): { readonly winner: RouteBinding; readonly client: string } | undefined {
   const compared = rivals.slice(0, mostRivals);
   const named = [...new Set(compared.flatMap(({ exportTo }) => exportTo))];
   const clients = [anyClient, ...named.filter((client) => client !== '*' && client !== '~')];
   const seen = clients.filter((client) => isSeenFrom(loser, client));
   const lost = seen.flatMap((client) => {
-    const [winner] = inOrderOfPrecedence(compared, client, (routes) => routes);
+    const [winner] = inOrderOfPrecedence(compared, client, (routes) => routes).sort((a, b) => rank(a) - rank(b));
     return winner === undefined || winner === loser ? [] : [{ winner, client }];
   });
   if (lost.length === seen.length) return lost[0];

@@ -21,6 +21,7 @@ const frontEnd = (kind: string, bindings: RouteFrontEnd['bindings']): RouteFront
   kind,
   bindings,
   rules: {
+    isExclusive: false,
     chosen: (_, found) => found.filter(({ key }) => !key.endsWith('/idle')),
     canHold: () => true,
     dependsOnNamespace: () => false,

@@ -20,6 +20,8 @@ export interface FoundRoutes extends RouteKey {
 
 /** What the rules of one kind of object mean: nothing else knows them. */
 export interface RouteRules {
+  /** Of several objects for a host, one has it. */
+  readonly isExclusive: boolean;
   /**
    * Of the routes of this kind for a host, those whose rules apply to requests of a sidecar, in the order in which they are
    * evaluated.
@@ -55,6 +57,8 @@ export interface RouteBindings {
   /** Those of the mesh with a wildcard host, by {@link wildcardKey}. Oldest first. */
   readonly byWildcard: Index<RouteBinding>;
   readonly rulesOf: (kind: string) => RouteRules;
+  /** Of several kinds that have a host, the lowest keeps it. */
+  readonly rankOf: (kind: string) => number;
   /**
    * Of the routes for a host, those whose rules apply to requests of a sidecar, in the order in which they are evaluated.
    *
@@ -83,6 +87,7 @@ export function declareRouteBindings(graph: Graph, frontEnds: readonly RouteFron
     byHost: graph.index('routes by host', all, exactHosts, oldest),
     byWildcard: graph.index('routes by wildcard', all, wildcards, oldest),
     rulesOf: (kind) => rules.get(kind)!,
+    rankOf: (kind) => frontEnds.findIndex((each) => each.kind === kind),
     chosen(read, found, scope) {
       for (const [kind, { chosen }] of found.length === 0 ? [] : rules) {
         const own = found.filter((each) => each.kind === kind);

@@ -79,7 +79,7 @@ function rulesOf(
   cut: Collection<readonly (readonly HttpRoute[])[]>,
 ): RouteRules {
   return {
-    // Of several VirtualServices, one has a host.
+    isExclusive: true,
     chosen(read, found, scope) {
       const candidates = found.flatMap(({ matched, key }) => {
         const model = read.get(routes, key);
