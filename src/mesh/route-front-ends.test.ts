@@ -29,7 +29,7 @@ function pointers(graph: Graph): { readonly input: Input<Pointer>; readonly fron
     (key, { host, to, parents }, _, emit: Emit<RouteBinding>) => {
       const ref = refOf(key);
       const { namespace, name } = ref;
-      const identity = { key, ref, namespace, name, createdAt: '' };
+      const identity = { key, ref, namespace, name, createdAt: '2030-01-01T00:00:00Z' };
       const needs = { clients: [], selectors: [], targets: [{ host: to }] };
       const holds = { hasRequests: true, hasConnections: false };
       emit(key, { ...identity, parents, hosts: [host], exportTo: ['*'], ...holds, needs });
