@@ -137,14 +137,19 @@ test('routes of another kind are served to sidecars, as they come, change and go
   expect(lab.routes('client.shop', 'only.test')).toEqual({});
 });
 
-test('a host of the mesh that both have is of the other kind, with all its routes, and the VirtualService says so', () => {
-  const lab = new Lab(route('shop/v', 'a', 'b'));
+test.each([
+  ['public', {}],
+  ['private', { exportTo: ['.'] }],
+])('a host that both have is of the other kind, with all its routes, and the VirtualService says so: %s', (_, spec) => {
+  const lab = new Lab(route('shop/v', 'a', 'b', spec));
   expect(lab.routes('client.shop', host('a'))).toEqual({ '80': [to('b')] });
   lab.point('p', { host: host('a'), to: host('c'), parents: [MESH] });
   lab.point('q', { host: host('a'), to: host('a'), parents: [MESH] });
   expect(lab.routes('client.shop', host('a'))).toEqual({ '80': [to('c'), to('a')] });
   expect(lab.said('VirtualService/shop/v')).toEqual([
-    expect.stringMatching(/^Conflicted: Sidecars use the routes of Pointer\/shop\/p for the host .*; remove the host/),
+    expect.stringMatching(
+      /^Conflicted: Sidecars .*use the routes of Pointer\/shop\/p for the host .*; remove the host/,
+    ),
   ]);
   expect(lab.said('Pointer/shop/q')).toEqual([]);
 });
