@@ -125,7 +125,7 @@ function routeConflicts(host: string, all: readonly RouteBinding[], { rankOf, ru
     const isSame = sameAudience(winner.exportTo, loser.exportTo);
     const whose = isSame && isKin ? printWinner(printRef(winner.ref), winner, loser) : printRef(winner.ref);
     const where = isSame || client === anyClient ? '' : ` in namespace ${client}`;
-    const change = isSame ? 'remove the host from one of them' : 'change exportTo';
+    const change = isSame || !isKin ? 'remove the host from one of them' : 'change exportTo';
     const message = `Sidecars${where} use the routes of ${whose} for the host ${JSON.stringify(host)}; ${isKin ? 'merge the two, or ' : ''}${change}.`;
     return [{ object: loser.ref, field: 'spec.hosts', reason: 'Conflicted', message }];
   });
