@@ -29,8 +29,8 @@ function pointers(graph: Graph): { readonly input: Input<Pointer>; readonly fron
     (key, { host, to, parents }, _, emit: Emit<RouteBinding>) => {
       const ref = refOf(key);
       const { namespace, name } = ref;
-      const identity = { key, ref, namespace, name, createdAt: '2030-01-01T00:00:00Z' };
-      const needs = { clients: [], selectors: [], targets: [{ host: to }] };
+      const identity = { key: `${KIND}/${key}`, ref, namespace, name, createdAt: '2030-01-01T00:00:00Z' };
+      const needs = { clients: [], selectors: [], routerSelectors: [], targets: [{ host: to }] };
       const holds = { hasRequests: true, hasConnections: false };
       emit(key, { ...identity, parents, hosts: [host], exportTo: ['*'], ...holds, needs });
     },
@@ -161,4 +161,22 @@ test('routes of another kind are attached to a gateway by reference, beside Virt
   lab.point('p', { host: 'x.test', to: host('b'), parents: [EDGE] });
   expect(Object.values(lab.routes('edge.shop', 'x.test'))).toEqual([[to('a'), to('b')]]);
   expect(lab.routes('client.shop', 'x.test')).toEqual({});
+});
+
+test('an object of another kind may have the name of a VirtualService', () => {
+  const lab = new Lab(route('shop/same', 'a', 'b'));
+  lab.point('same', { host: host('b'), to: host('c'), parents: [MESH] });
+  const routes = () => ['a', 'b'].map((name) => lab.routes('client.shop', host(name)));
+  expect(routes()).toEqual([{ '80': [to('b')] }, { '80': [to('c')] }]);
+  lab.point('same', undefined);
+  expect(routes()).toEqual([{ '80': [to('b')] }, { '80': [to('b')] }]);
+});
+
+test('a host that a VirtualService names is its own, whatever wildcard another kind has', () => {
+  const lab = new Lab(route('shop/v', 'a', 'b'));
+  lab.point('p', { host: '*.shop.svc.cluster.local', to: host('c'), parents: [MESH] });
+  expect(['a', 'b'].map((name) => lab.routes('client.shop', host(name)))).toEqual([
+    { '80': [to('b')] },
+    { '80': [to('c')] },
+  ]);
 });

@@ -5,7 +5,7 @@ import type { Labels } from './labels.ts';
 
 /** What a route is attached to: its requests, or connections, are those that arrive there. */
 export interface Parent {
-  /** API group; empty: of {@link MESH} alone. */
+  /** API group; empty: the core group. */
   readonly group: string;
   readonly kind: string;
   readonly namespace: string;
@@ -13,7 +13,11 @@ export interface Parent {
 }
 
 /** All sidecars. */
-export const MESH: Parent = { group: '', kind: 'Mesh', namespace: '', name: 'mesh' };
+export const MESH: Parent = { group: 'fairlead.dev', kind: 'Mesh', namespace: '', name: 'mesh' };
+
+export function isMesh({ group, kind }: Parent): boolean {
+  return group === MESH.group && kind === MESH.kind;
+}
 
 /** Equal for equal parents. */
 export function parentKey({ group, kind, namespace, name }: Parent): string {
@@ -31,10 +35,10 @@ export interface RouteTarget {
 /**
  * What an object with routes says about whom they concern, and all that selection sees of it, whatever its kind: hosts,
  * where it is attached, who sees it, and what its rules need of clients and services. The rules themselves are read by
- * those who spell them, by key. Age breaks ties. It stays equal while only the rules change.
+ * those who spell them, by key. Age breaks ties. It stays equal while only what the rules do changes.
  */
 export interface RouteBinding extends Aged {
-  /** `source/namespace/name` */
+  /** `kind/source/namespace/name` */
   readonly key: string;
   /** Without its generation. */
   readonly ref: ObjectRef;
@@ -51,18 +55,20 @@ export interface RouteBinding extends Aged {
   readonly needs: RouteNeeds;
 }
 
-/** What the rules of a route tell apart, and where they lead. Each is distinct. */
+/** What the rules of a route tell apart, and where they lead. Each is distinct, and sorted. */
 export interface RouteNeeds {
   /** Namespaces of clients. */
   readonly clients: readonly string[];
   /** Labels of clients. */
   readonly selectors: readonly Labels[];
+  /** Those of rules for requests that also apply to routers. */
+  readonly routerSelectors: readonly Labels[];
   /** Including those of mirrors. */
   readonly targets: readonly RouteTarget[];
 }
 
 export function isInMesh({ parents }: Pick<RouteBinding, 'parents'>): boolean {
-  return parents.includes(MESH);
+  return parents.some(isMesh);
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Aged } from './age.ts';
 import type { Labels } from './labels.ts';
 import type { RetrySetting } from './mesh-config.ts';
 import type { L4Route, TlsRoute } from './l4-routes.ts';
-import { MESH, type Parent } from './route-binding.ts';
+import { MESH, type Parent, isMesh } from './route-binding.ts';
 import type {
   Cors,
   Destination,
@@ -28,7 +28,7 @@ export function parentNamed(gateway: string): Parent {
 
 /** The reverse of {@link parentNamed}. */
 export function nameOfParent(parent: Parent): string {
-  return parent === MESH ? meshGateway : `${parent.namespace}/${parent.name}`;
+  return isMesh(parent) ? meshGateway : `${parent.namespace}/${parent.name}`;
 }
 
 /** A VirtualService as parsed: every host and gateway resolved, every value checked. */

@@ -94,7 +94,7 @@ export function concreteService(
 }
 
 /** Routes, and the host by which they were found. */
-export interface Candidate {
+export interface FoundBinding {
   readonly matched: string;
   readonly binding: RouteBinding;
 }
@@ -108,10 +108,10 @@ export function candidatesFor(
   deps: { readonly bindings: RouteBindings; readonly sidecars: Sidecars },
   view: View,
   host: string,
-): readonly Candidate[] {
+): readonly FoundBinding[] {
   const { byHost, byWildcard } = deps.bindings;
   const exact = read.group(byHost, host).map(({ value }) => ({ matched: host, binding: value }));
-  const wild: Candidate[] = [];
+  const wild: FoundBinding[] = [];
   for (const wildcard of wildcardsOf(host))
     for (const { value } of read.group(byWildcard, wildcard))
       for (const matched of value.hosts)

@@ -12,7 +12,7 @@ import { type Services, shardOf } from '../objects/services.ts';
  */
 export interface RouteHost {
   /** Key of the `RouteBinding`. */
-  readonly binding: string;
+  readonly bindingKey: string;
   /** That of the routes. */
   readonly namespace: string;
   readonly host: string;
@@ -52,7 +52,7 @@ export function declareRouteHosts(graph: Graph, services: Services, bindings: Ro
     for (const host of binding.hosts)
       if (host !== '*')
         emit(`${key}|${host}`, {
-          binding: key,
+          bindingKey: key,
           namespace,
           host,
           exportTo,

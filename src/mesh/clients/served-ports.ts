@@ -25,46 +25,46 @@ export function declarePortsByRoutes(
   deps: Omit<PortDeps, 'portsByRoutes'>,
 ): PortsByRoutes {
   const uses = graph.index<RouteHostView>('clients of routes', routeHostViews, (_, { view, host }) =>
-    view.egress === undefined ? [] : [portsKey(host.binding, view)],
+    view.egress === undefined ? [] : [portsKey(host.bindingKey, view)],
   );
   return graph.derive('ports by routes', uses, (key, [first], read, emit: Emit<readonly number[]>) => {
     const { view, host } = first.value;
-    emit(key, computedPorts(host.binding, view, read, deps));
+    emit(key, computedPorts(host.bindingKey, view, read, deps));
   });
 }
 
-function portsKey(binding: string, { client, traits, egress }: ClientView): string {
-  return [binding, client, traits.proxyType, egress?.sidecar, egress?.listener].join('|');
+function portsKey(bindingKey: string, { client, traits, egress }: ClientView): string {
+  return [bindingKey, client, traits.proxyType, egress?.sidecar, egress?.listener].join('|');
 }
 
 /** Whether HTTP proxies get a host without a service: only alongside services on port 80. */
 export function isProxied(
-  { binding }: Pick<RouteHost, 'binding'>,
+  { bindingKey }: Pick<RouteHost, 'bindingKey'>,
   view: ClientView,
   read: Reader,
   deps: PortDeps,
 ): boolean {
-  return namedPorts(binding, view, read, deps).includes(80);
+  return namedPorts(bindingKey, view, read, deps).includes(80);
 }
 
 /** Ports on which the hosts of routes are served if they have no service there: 80, and those of its services. */
-export function activePorts(binding: string, view: ClientView, read: Reader, deps: PortDeps): ReadonlySet<number> {
-  return new Set([80, ...namedPorts(binding, view, read, deps)]);
+export function activePorts(bindingKey: string, view: ClientView, read: Reader, deps: PortDeps): ReadonlySet<number> {
+  return new Set([80, ...namedPorts(bindingKey, view, read, deps)]);
 }
 
 /** Ports of the services that their hosts name. */
-function namedPorts(binding: string, view: ClientView, read: Reader, deps: PortDeps): readonly number[] {
-  const known = view.egress && read.get(deps.portsByRoutes, portsKey(binding, view));
-  return known ?? computedPorts(binding, view, read, deps);
+function namedPorts(bindingKey: string, view: ClientView, read: Reader, deps: PortDeps): readonly number[] {
+  const known = view.egress && read.get(deps.portsByRoutes, portsKey(bindingKey, view));
+  return known ?? computedPorts(bindingKey, view, read, deps);
 }
 
 function computedPorts(
-  binding: string,
+  bindingKey: string,
   view: ClientView,
   read: Reader,
   deps: Omit<PortDeps, 'portsByRoutes'>,
 ): readonly number[] {
-  const { hosts, ports, others } = read.get(deps.routeHosts.named, binding) ?? {
+  const { hosts, ports, others } = read.get(deps.routeHosts.named, bindingKey) ?? {
     hosts: [],
     ports: [],
     others: [],

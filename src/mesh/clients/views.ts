@@ -3,7 +3,7 @@ import { remembered } from '../../model/remembered.ts';
 import { type MeshService, isVisibleTo, serviceKey } from '../../model/service.ts';
 import { egressImports, everything, importedPorts, takesPort } from '../../model/sidecar.ts';
 import { viewTraitsKey } from '../../model/traits.ts';
-import { type Candidate, candidatesFor, ruleClientOf, serviceFor } from './lookups.ts';
+import { type FoundBinding, candidatesFor, ruleClientOf, serviceFor } from './lookups.ts';
 import type { Inputs } from '../inputs.ts';
 import type { Namespaces } from './namespaces.ts';
 import type { RouteHost, RouteHosts } from './route-hosts.ts';
@@ -152,8 +152,8 @@ function declareRouteHostViews(
   );
 }
 
-export function routeKeys(candidates: readonly Candidate[]): readonly FoundRoutes[] {
-  return candidates.map(({ matched, binding }) => ({ kind: binding.ref.kind, key: binding.key, matched }));
+export function routeKeys(candidates: readonly FoundBinding[]): readonly FoundRoutes[] {
+  return candidates.map(({ matched, binding }) => ({ key: binding.key, matched }));
 }
 
 /** If services in several namespaces have the same host, a client gets one of them. */

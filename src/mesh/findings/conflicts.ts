@@ -113,15 +113,15 @@ export function declareConflicts(
 }
 
 /** @param all for the host, oldest first. */
-function routeConflicts(host: string, all: readonly RouteBinding[], { rankOf, rulesOf }: RouteBindings): Problem[] {
-  const rank = ({ ref }: RouteBinding): number => rankOf(ref.kind);
+function routeConflicts(host: string, all: readonly RouteBinding[], bindings: RouteBindings): Problem[] {
+  const rank = ({ ref }: RouteBinding): number => bindings.rankOf(ref.kind);
   const rivals = all.filter(({ hasRequests }) => hasRequests).sort((a, b) => rank(a) - rank(b));
   return rivals.flatMap((loser): Problem[] => {
     const won = winnerOver(loser, rivals, rank);
     if (won === undefined) return [];
     const { winner, client } = won;
     const isKin = winner.ref.kind === loser.ref.kind;
-    if (isKin && !rulesOf(loser.ref.kind).isExclusive) return [];
+    if (isKin && !bindings.isExclusive(loser.ref.kind)) return [];
     const isSame = sameAudience(winner.exportTo, loser.exportTo);
     const whose = isSame && isKin ? printWinner(printRef(winner.ref), winner, loser) : printRef(winner.ref);
     const where = isSame || client === anyClient ? '' : ` in namespace ${client}`;

@@ -13,7 +13,7 @@ const mostRemarks = 20;
 interface RoutesOnGateway {
   /** Key of the class. */
   readonly router: string;
-  /** Of the object with the routes. */
+  /** Of the `RouteBinding`. */
   readonly key: string;
   readonly parent: Parent;
   readonly port: number;
@@ -32,7 +32,7 @@ export function declareClaimFindings(
 ): Collection<HasProblems> {
   // Few compare claims; the others are looked at only once.
   const claiming = graph.index('routes with claims', deps.virtualServices.routes, (key, model) =>
-    claimsIn(model).length > 0 ? [key] : [],
+    claimsIn(model).length > 0 ? [`VirtualService/${key}`] : [],
   );
   return graph.derive('claimFindings', uses, (key, use, read, emit: Emit<HasProblems>) => {
     const [found] = read.group(claiming, use.key);

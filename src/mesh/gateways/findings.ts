@@ -1,7 +1,7 @@
 import { objectKey, parseObjectKey } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
-import { MESH } from '../../model/route-binding.ts';
+import { isMesh } from '../../model/route-binding.ts';
 import type { Routers } from './routers.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
 import type { HasProblems } from '../findings/problems.ts';
@@ -37,8 +37,8 @@ export function declareRouterFindings(
     const kind = id.slice(0, id.indexOf('/'));
     const key = id.slice(kind.length + 1);
     const { source, namespace } = parseObjectKey(key);
-    const parents = kind === 'Gateway' ? [] : (read.get(bindings.all, key)?.parents ?? []);
-    const named = parents.filter((parent) => parent !== MESH);
+    const parents = kind === 'Gateway' ? [] : (read.get(bindings.all, id)?.parents ?? []);
+    const named = parents.filter((parent) => !isMesh(parent));
     const gateways = kind === 'Gateway' ? [key] : named.map((each) => objectKey(source, each.namespace, each.name));
     const own = members.map(({ value }) => ({
       namespace: value.namespace,

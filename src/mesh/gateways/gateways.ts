@@ -13,10 +13,10 @@ import type { GatewayModel } from '../../model/gateway.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
 import type { ConnectionRoutes } from '../../model/l4-routes.ts';
 import {
-  MESH,
   type Parent,
   type RouteBinding,
   gatewayPrecedence,
+  isMesh,
   isSeenFrom,
   parentKey,
 } from '../../model/route-binding.ts';
@@ -134,7 +134,7 @@ function declareListeners(graph: Graph, deps: AutoPassthroughDeps, routers: Rout
     'forwarding routes by gateway',
     deps.bindings.all,
     (_, { hasConnections, parents }) =>
-      hasConnections ? parents.filter((parent) => parent !== MESH).map(parentKey) : [],
+      hasConnections ? parents.filter((parent) => !isMesh(parent)).map(parentKey) : [],
     (a, b) => compareAge(a.value, b.value),
   );
   const listeners = graph.derive('routerListeners', sets, (key, set, _, emit: Emit<RouterListener>) => {
@@ -248,5 +248,5 @@ function routesOf(
     .map((member) => member.value)
     .filter((binding) => isSeenFrom(binding, namespace))
     .sort((a, b) => gatewayPrecedence(a, namespace) - gatewayPrecedence(b, namespace))
-    .flatMap(({ key, ref }) => bindings.rulesOf(ref.kind).connections(read, key) ?? []);
+    .flatMap(({ key }) => bindings.connections(read, key) ?? []);
 }

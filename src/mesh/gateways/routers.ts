@@ -7,7 +7,7 @@ import { contentHash } from '../../model/hash.ts';
 import { type Labels, printSelector, selects } from '../../model/labels.ts';
 import type { GatewayTopology } from '../../model/mesh-config.ts';
 import { type Traits, traitsKey } from '../../model/traits.ts';
-import { MESH } from '../../model/route-binding.ts';
+import { isMesh } from '../../model/route-binding.ts';
 import { gatewayList } from '../lists.ts';
 import { type MeshOptions, optionsOf } from '../inputs.ts';
 import { type Member, emitMember } from '../resources/members.ts';
@@ -114,8 +114,8 @@ function gatewaysOf(
 /** Client selectors in the routes of Gateways, whose hosts need not be services of the mesh. */
 function declareGatewaySelectors(graph: Graph, deps: GatewayDeps): Index<Labels> {
   const each = graph.derive('gateway mentions', deps.bindings.all, (key, binding, _, emit: Emit<Labels>) => {
-    if (binding.parents.every((parent) => parent === MESH)) return;
-    for (const selector of binding.needs.selectors) emit(`${key}|${printSelector(selector)}`, selector);
+    if (binding.parents.every(isMesh)) return;
+    for (const selector of binding.needs.routerSelectors) emit(`${key}|${printSelector(selector)}`, selector);
   });
   const distinct = graph.derive(
     'gateway selectors',

@@ -10,17 +10,16 @@ import { contentHash, spreadHash } from '../../model/hash.ts';
 import { bracketed, compareSpecificity } from '../../model/host.ts';
 import type { Source } from '../../model/provenance.ts';
 import {
-  MESH,
   type Parent,
   type RouteBinding,
   gatewayPrecedence,
+  isMesh,
   isSeenFrom,
   parentKey,
 } from '../../model/route-binding.ts';
 import { joinRoutes, reachedOf } from '../resources/encoded-routes.ts';
 import { declareClaimFindings } from './claims.ts';
 import { type GatewayDeps, type RouterClass, type Routers, emitToRouters, routerClient } from './routers.ts';
-import type { RouteKey } from '../objects/route-bindings.ts';
 import { type Member, type Members, sameMember } from '../resources/members.ts';
 import type { HasProblems } from '../findings/problems.ts';
 import { type RouteUse, declareRoutePieces } from '../resources/route-pieces.ts';
@@ -72,7 +71,9 @@ interface HostClaim {
 }
 
 /** The routes of an object, as seen by a server of a Gateway. */
-interface RouteSource extends RouteKey {
+interface RouteSource {
+  /** Of the {@link RouteBinding}. */
+  readonly key: string;
   readonly parent: Parent;
   /** Port of the server, not of the listener: matches compare with it. */
   readonly port: number;
@@ -84,8 +85,8 @@ interface RouteSource extends RouteKey {
 type GatewayRouteUse = RouteUse & RouteSource & { readonly router: string };
 
 function useOf(router: string, source: RouteSource): GatewayRouteUse {
-  const { kind, key, parent, port, secure } = source;
-  return { routes: [router, parentKey(parent), port, secure, kind, key].join('|'), router, ...source };
+  const { key, parent, port, secure } = source;
+  return { routes: [router, parentKey(parent), port, secure, key].join('|'), router, ...source };
 }
 
 /** A host of a table with all its routes. */
@@ -194,14 +195,14 @@ function declareHosts(
     deps.bindings.all,
     (key, binding, read, emit: Emit<HostClaim>) => {
       if (!binding.hasRequests) return;
-      const rules = deps.bindings.rulesOf(binding.ref.kind);
       for (const parent of binding.parents) {
-        if (parent === MESH) continue;
+        if (isMesh(parent)) continue;
         for (const { key: serversKey, value: servers } of read.group(ofGateway, parentKey(parent))) {
           const router = read.get(routers, servers.router);
           if (router === undefined || !isSeenFrom(binding, router.namespace)) continue;
           const { client } = routerClient(router, read, deps);
-          const holdsOn = (listenerPort: number): boolean => rules.canHold(read, key, { client, parent, listenerPort });
+          const holdsOn = (listenerPort: number): boolean =>
+            deps.bindings.canHold(read, key, { client, parent, listenerPort });
           for (const claim of claimsOf(binding, servers, router, holdsOn))
             emit(`${serversKey}|${claim.order.server}|${claim.host}|${key}`, claim);
         }
@@ -275,7 +276,7 @@ function* claimsOf(
     const port = server.port.number;
     if (hosts.length === 0) continue;
     if (source === undefined && !holdsOn(port)) continue;
-    source ??= { kind: binding.ref.kind, key: binding.key, parent, port, secure: isSecure(server) };
+    source ??= { key: binding.key, parent, port, secure: isSecure(server) };
     const order = {
       gateway: age,
       server: index,

@@ -7,13 +7,13 @@ import { type FoundRoutes, type RouteFrontEnd, declareRouteBindings } from './ro
 const GATEWAY: Parent = { group: 'gateway.networking.k8s.io', kind: 'Gateway', namespace: 'shop', name: 'edge' };
 
 const binding = (name: string, createdAt: string, hosts: readonly string[], ...parents: Parent[]): RouteBinding => ({
-  key: `test/shop/${name}`,
+  key: `VirtualService/test/shop/${name}`,
   ref: { source: 'test', group: 'networking.istio.io', kind: 'VirtualService', namespace: 'shop', name },
   ...{ name, namespace: 'shop', createdAt, hosts, parents },
   exportTo: ['*'],
   hasRequests: true,
   hasConnections: false,
-  needs: { clients: [], selectors: [], targets: [] },
+  needs: { clients: [], selectors: [], routerSelectors: [], targets: [] },
 });
 
 /** Its routes all apply, except those named `idle`. */
@@ -37,11 +37,15 @@ test('of several kinds that have a host, the first one with rules for the client
     graph,
     ['One', 'Other'].map((kind) => frontEnd(kind, graph.input<RouteBinding>(kind))),
   );
-  const found = (kind: string, name: string): FoundRoutes => ({ kind, key: `test/shop/${name}`, matched: 'a.test' });
+  const found = (kind: string, name: string, matched = 'a.test'): FoundRoutes => ({
+    ...{ key: `${kind}/test/shop/${name}`, matched },
+  });
   const scope = { client: {} as Client, listenerPort: 80 };
-  const names = (...all: readonly FoundRoutes[]) => chosen(graph.present, all, scope).map(({ key }) => key.slice(10));
+  const names = (...all: readonly FoundRoutes[]) =>
+    chosen(graph.present, all, scope).map(({ key }) => key.split('/').at(-1));
   expect(names(found('Other', 'old'), found('One', 'a'), found('One', 'b'))).toEqual(['a', 'b']);
   expect(names(found('Other', 'old'), found('One', 'idle'))).toEqual(['old']);
+  expect(names(found('Other', 'exact'), found('One', 'wild', '*.test'))).toEqual(['exact']);
   expect(names()).toEqual([]);
 });
 
@@ -58,11 +62,11 @@ test('routes of the mesh are found by host, whatever kind of object they are fro
     binding('old', '2020', ['a.test'], GATEWAY, MESH),
     binding('gateway', '2010', ['a.test', '*.b.test'], GATEWAY),
   ];
-  graph.commit(made.map((each, i) => (i === 1 ? other : one).write(each.key, each)));
+  graph.commit(made.map((each, i) => (i === 1 ? other : one).write(`test/shop/${each.name}`, each)));
   const names = (members: readonly { readonly value: RouteBinding }[]) => members.map(({ value }) => value.name);
   expect(names(graph.present.group(byHost, 'a.test'))).toEqual(['old', 'young']);
   expect(names(graph.present.group(byWildcard, '*.b.test'))).toEqual(['young']);
-  expect(all.get('test/shop/gateway')).toEqual(made[2]);
-  graph.commit([other.write(made[1]!.key, undefined)]);
+  expect(all.get('VirtualService/test/shop/gateway')).toEqual(made[2]);
+  graph.commit([other.write('test/shop/old', undefined)]);
   expect(names(graph.present.group(byHost, 'a.test'))).toEqual(['young']);
 });

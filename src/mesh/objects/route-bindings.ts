@@ -1,24 +1,18 @@
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
-import { isWildcard, wildcardKey } from '../../model/host.ts';
+import { compareSpecificity, isWildcard, wildcardKey } from '../../model/host.ts';
 import type { ConnectionRoutes } from '../../model/l4-routes.ts';
 import type { SettledRoutes } from '../../model/route.ts';
 import { type RouteBinding, isInMesh } from '../../model/route-binding.ts';
 import type { RouteContext, RouteScope } from '../../settle/route-scope.ts';
 
-/** The routes of an object. */
-export interface RouteKey {
-  readonly kind: string;
-  /** Of the object. */
-  readonly key: string;
-}
-
 /** Routes, and the one of their hosts by which they were found. */
-export interface FoundRoutes extends RouteKey {
+export interface FoundRoutes {
+  readonly key: string;
   readonly matched: string;
 }
 
-/** What the rules of one kind of object mean: nothing else knows them. */
+/** What the rules of one kind of object mean: nothing else knows them. Keys are those of the objects. */
 export interface RouteRules {
   /** Of several objects for a host, one has it. */
   readonly isExclusive: boolean;
@@ -26,9 +20,9 @@ export interface RouteRules {
    * Of the routes of this kind for a host, those whose rules apply to requests of a sidecar, in the order in which they are
    * evaluated.
    *
-   * @param found as in {@link RouteBindings.chosen}.
+   * @param found most specific host first, then oldest first.
    */
-  chosen(read: Reader, found: readonly FoundRoutes[], scope: Omit<RouteScope, 'parent'>): readonly RouteKey[];
+  chosen(read: Reader, found: readonly FoundRoutes[], scope: Omit<RouteScope, 'parent'>): readonly FoundRoutes[];
   /** Whether some request may take one of the rules there. */
   canHold(read: Reader, key: string, scope: RouteScope): boolean;
   /** Whether clients that differ only in their namespace may get different rules. */
@@ -48,32 +42,25 @@ export interface RouteFrontEnd {
   readonly rules: RouteRules;
 }
 
-/** The routes of all kinds of objects, as selection sees them. */
-export interface RouteBindings {
-  /** By object key. */
+/** The routes of all kinds of objects, as selection sees them. Keys are `kind/source/namespace/name`. */
+export interface RouteBindings extends Omit<RouteRules, 'isExclusive'> {
   readonly all: Collection<RouteBinding>;
   /** Those of the mesh, by exact host. Oldest first. */
   readonly byHost: Index<RouteBinding>;
   /** Those of the mesh with a wildcard host, by {@link wildcardKey}. Oldest first. */
   readonly byWildcard: Index<RouteBinding>;
-  readonly rulesOf: (kind: string) => RouteRules;
+  isExclusive(kind: string): boolean;
   /** Of several kinds that have a host, the lowest keeps it. */
-  readonly rankOf: (kind: string) => number;
-  /**
-   * Of the routes for a host, those whose rules apply to requests of a sidecar, in the order in which they are evaluated.
-   *
-   * @param found most specific host first, then oldest first.
-   */
-  readonly chosen: RouteRules['chosen'];
+  rankOf(kind: string): number;
 }
 
 /** @param frontEnds of several kinds that have a host, the first keeps it. */
 export function declareRouteBindings(graph: Graph, frontEnds: readonly RouteFrontEnd[]): RouteBindings {
   const sources = frontEnds.map(({ bindings }) => bindings);
-  const rules = new Map(frontEnds.map((frontEnd) => [frontEnd.kind, frontEnd.rules]));
+  const byKind = new Map(frontEnds.map((frontEnd) => [frontEnd.kind, frontEnd.rules]));
   const all = graph.derive(
     'routeBindings',
-    graph.index('route bindings by object', sources, (key) => [key]),
+    graph.index('route bindings by object', sources, (_, { key }) => [key]),
     (key, [first], _, emit: Emit<RouteBinding>) => emit(key, first.value),
   );
   const oldest = (a: { value: RouteBinding }, b: { value: RouteBinding }) => compareAge(a.value, b.value);
@@ -82,19 +69,38 @@ export function declareRouteBindings(graph: Graph, frontEnds: readonly RouteFron
   const wildcards = (_: string, binding: RouteBinding) => [
     ...new Set(hostsOf(binding).filter(isWildcard).map(wildcardKey)),
   ];
+  const ask = <T>(key: string, question: (rules: RouteRules, objectKey: string) => T): T => {
+    const kind = kindOf(key);
+    return question(byKind.get(kind)!, key.slice(kind.length + 1));
+  };
   return {
     all,
     byHost: graph.index('routes by host', all, exactHosts, oldest),
     byWildcard: graph.index('routes by wildcard', all, wildcards, oldest),
-    rulesOf: (kind) => rules.get(kind)!,
+    isExclusive: (kind) => byKind.get(kind)!.isExclusive,
     rankOf: (kind) => frontEnds.findIndex((each) => each.kind === kind),
     chosen(read, found, scope) {
-      for (const [kind, { chosen }] of found.length === 0 ? [] : rules) {
-        const own = found.filter((each) => each.kind === kind);
-        const routes = own.length === 0 ? [] : chosen(read, own, scope);
-        if (routes.length > 0) return routes;
+      let best: readonly FoundRoutes[] = [];
+      if (found.length === 0) return best;
+      for (const [kind, rules] of byKind) {
+        const own = found.flatMap(({ key, matched }) =>
+          kindOf(key) === kind ? [{ key: key.slice(kind.length + 1), matched }] : [],
+        );
+        const [first, ...more] = own.length === 0 ? [] : rules.chosen(read, own, scope);
+        // Whoever has the more specific host, or else the first kind.
+        if (first === undefined || (best[0] !== undefined && compareSpecificity(first.matched, best[0].matched) >= 0))
+          continue;
+        best = [first, ...more].map(({ key, matched }) => ({ key: `${kind}/${key}`, matched }));
       }
-      return [];
+      return best;
     },
+    canHold: (read, key, scope) => ask(key, (rules, objectKey) => rules.canHold(read, objectKey, scope)),
+    dependsOnNamespace: (read, key) => ask(key, (rules, objectKey) => rules.dependsOnNamespace(read, objectKey)),
+    connections: (read, key) => ask(key, (rules, objectKey) => rules.connections(read, objectKey)),
+    countPieces: (read, key) => ask(key, (rules, objectKey) => rules.countPieces(read, objectKey)),
+    settle: (read, key, piece, context) =>
+      ask(key, (rules, objectKey) => rules.settle(read, objectKey, piece, context)),
   };
 }
+
+const kindOf = (key: string): string => key.slice(0, key.indexOf('/'));

@@ -3,6 +3,7 @@ import { objectKey, sourceOfKey } from '../../api/object.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import { cutRoutes } from '../../settle/cut-routes.ts';
 import type { RouteBinding } from '../../model/route-binding.ts';
+import type { ConnectionRoutes } from '../../model/l4-routes.ts';
 import type { HttpRoute, VirtualServiceModel } from '../../model/virtual-service.ts';
 import { type DelegatedVirtualService, applyDelegates, toldTo } from '../../settle/delegate.ts';
 import { settleVirtualServiceRoutes } from '../../settle/virtual-service-routes.ts';
@@ -69,15 +70,28 @@ export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: S
   const bindings = graph.derive('routes of VirtualServices', routes, (key, model, _, emit: Emit<RouteBinding>) =>
     emit(key, routeBindingOf(model)),
   );
-  const frontEnd = { kind: 'VirtualService', bindings, rules: rulesOf(routes, cut) };
+  // Apart from their rules for requests: listeners read these.
+  const connections = graph.derive(
+    'connections of VirtualServices',
+    routes,
+    (key, { ref, name, namespace, createdAt, hosts, exportTo, tcp, tls }, _, emit: Emit<ConnectionRoutes>) => {
+      if (tcp.length + tls.length > 0) emit(key, { ref, name, namespace, createdAt, hosts, exportTo, tcp, tls });
+    },
+  );
+  const frontEnd = { kind: 'VirtualService', bindings, rules: rulesOf({ routes, cut, connections }) };
   return { parsed, routes, delegated, shadowed, frontEnd };
 }
 
-/** @param cut their `http` in pieces. */
-function rulesOf(
-  routes: Collection<VirtualServiceModel>,
-  cut: Collection<readonly (readonly HttpRoute[])[]>,
-): RouteRules {
+function rulesOf({
+  routes,
+  cut,
+  connections,
+}: {
+  readonly routes: Collection<VirtualServiceModel>;
+  /** Their `http` in pieces. */
+  readonly cut: Collection<readonly (readonly HttpRoute[])[]>;
+  readonly connections: Collection<ConnectionRoutes>;
+}): RouteRules {
   return {
     isExclusive: true,
     chosen(read, found, scope) {
@@ -86,14 +100,14 @@ function rulesOf(
         return model === undefined ? [] : [{ matched, model }];
       });
       const winner = virtualServiceFor(candidates, scope);
-      return winner === undefined ? [] : [{ kind: 'VirtualService', key: winner.key }];
+      return found.filter(({ key }) => key === winner?.key).slice(0, 1);
     },
     canHold: (read, key, scope) => read.get(routes, key)?.http.some((route) => canHold(route, scope)) === true,
     dependsOnNamespace(read, key) {
       const model = read.get(routes, key);
       return model !== undefined && dependsOnSourceNamespace(model);
     },
-    connections: (read, key) => read.get(routes, key),
+    connections: (read, key) => read.get(connections, key),
     countPieces: (read, key) => read.get(cut, key)?.length ?? 0,
     settle(read, key, piece, context) {
       const http = read.get(cut, key)?.[piece];

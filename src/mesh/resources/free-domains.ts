@@ -88,11 +88,11 @@ function isThere(
   if ('resolution' in rival) return isServedOn(rival, port, view, read, deps);
   const listener = egressOf(read, deps.sidecars, view);
   if (listener !== undefined) {
-    const binding = read.get(deps.bindings.all, rival.binding);
+    const binding = read.get(deps.bindings.all, rival.bindingKey);
     if (binding === undefined || !egressImportsRoutes(listener.hosts, view.client, binding)) return false;
   }
   if (listenerPort === 0 && !isProxied(rival, view, read, deps)) return false;
-  return activePorts(rival.binding, view, read, deps).has(port);
+  return activePorts(rival.bindingKey, view, read, deps).has(port);
 }
 
 /** If several services have the host, a client gets only one of them. */

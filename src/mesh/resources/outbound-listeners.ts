@@ -248,10 +248,7 @@ export function claimsOfService(view: ServiceView, read: Reader, deps: ListenerD
   const rule = ruleOf(read, deps.rules, view.rule, service);
   const summary = read.get(deps.endpoints.summaries, view.service) ?? NO_ENDPOINTS;
   const settings = settingOf(read, deps.settings.listeners);
-  const routes = view.routes.flatMap(({ kind, key }) => {
-    const found = deps.bindings.rulesOf(kind).connections(read, key);
-    return found === undefined || (found.tcp.length === 0 && found.tls.length === 0) ? [] : [found];
-  });
+  const routes = view.routes.flatMap(({ key }) => deps.bindings.connections(read, key) ?? []);
   const egress = egressOf(read, deps.sidecars, view.view);
   const lookup = lookupFor(view.view, read, deps);
   const exported = exportRank(service, view.view.client);

@@ -1,11 +1,13 @@
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { Encoder } from '../../envoy/encode/encoder.ts';
 import type { RouteContext } from '../../settle/route-scope.ts';
-import type { RouteBindings, RouteKey } from '../objects/route-bindings.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 import { type EncodedRoutes, encodeRoutes } from './encoded-routes.ts';
 
 /** A use of an object's routes by some virtual host. */
-export interface RouteUse extends RouteKey {
+export interface RouteUse {
+  /** Of the {@link RouteBindings}. */
+  readonly key: string;
   /** Equal if the routes are equal. */
   readonly routes: string;
 }
@@ -26,24 +28,26 @@ export function declareRoutePieces<Use extends RouteUse>(
   uses: readonly Collection<Use>[],
   contextOf: (use: Use, read: Reader) => RouteContext | undefined,
 ): RoutePieces {
-  const countOf = (read: Reader, { kind, key }: RouteKey): number => bindings.rulesOf(kind).countPieces(read, key);
   const used = graph.derive(
     `${name}.used`,
     graph.index(`${name} by routes`, uses, (_, { routes }) => [routes]),
     (key, members, read, emit: Emit<Use>) => {
       const use = members[0].value;
-      const count = countOf(read, use);
+      const count = bindings.countPieces(read, use.key);
       for (let i = 0; i < count; i++) emit(pieceKey(key, i), use);
     },
   );
   const pieces = graph.derive(name, used, (key, use, read, emit: Emit<EncodedRoutes>) => {
     const context = contextOf(use, read);
-    const settled = context && bindings.rulesOf(use.kind).settle(read, use.key, indexOf(key), context);
+    const settled = context && bindings.settle(read, use.key, indexOf(key), context);
     if (settled !== undefined) emit(key, encodeRoutes(settled, context!.client.traits, encoder));
   });
   return {
     of: (read, use) =>
-      Array.from({ length: countOf(read, use) }, (_, i) => read.get(pieces, pieceKey(use.routes, i)) ?? []).flat(),
+      Array.from(
+        { length: bindings.countPieces(read, use.key) },
+        (_, i) => read.get(pieces, pieceKey(use.routes, i)) ?? [],
+      ).flat(),
   };
 }
 

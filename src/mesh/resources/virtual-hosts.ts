@@ -24,7 +24,7 @@ import type { CoveredServices } from '../clients/covered-services.ts';
 import { freeDomains } from './free-domains.ts';
 import type { RouteHost, RouteHosts } from '../clients/route-hosts.ts';
 import { type RoutePieces, type RouteUse, declareRoutePieces } from './route-pieces.ts';
-import type { FoundRoutes, RouteBindings, RouteKey } from '../objects/route-bindings.ts';
+import type { FoundRoutes, RouteBindings } from '../objects/route-bindings.ts';
 import { type Rules, ruleOf } from '../objects/rules.ts';
 import type { View } from '../clients/scopes.ts';
 import type { Services } from '../objects/services.ts';
@@ -144,16 +144,16 @@ interface Choice {
 
 /** @param listenerPort 0: for all ports. */
 function usesOf(
-  chosen: readonly RouteKey[],
+  chosen: readonly FoundRoutes[],
   { view: target }: ListTarget,
   { view, listenerPort }: Pick<ViewRouteUse, 'view' | 'listenerPort'>,
   read: Reader,
   { bindings }: RouteDeps,
 ): readonly ViewRouteUse[] {
-  return chosen.map(({ kind, key }) => {
-    const local = isLocalKey(target) && bindings.rulesOf(kind).dependsOnNamespace(read, key);
-    const routes = [local ? target : view.key, listenerPort, kind, key].join('|');
-    return { routes, kind, key, view, local, listenerPort };
+  return chosen.map(({ key }) => {
+    const local = isLocalKey(target) && bindings.dependsOnNamespace(read, key);
+    const routes = [local ? target : view.key, listenerPort, key].join('|');
+    return { routes, key, view, local, listenerPort };
   });
 }
 
@@ -304,7 +304,7 @@ function* choicesOfHost(
   // An Alias has virtual hosts like a service, but only through routes.
   const alias = service?.resolution === 'Alias' ? service : undefined;
   const served = new Set(alias === undefined ? portsFor(host.host, view, read, deps, 'ports') : []);
-  const ports = activePorts(host.binding, view, read, deps);
+  const ports = activePorts(host.bindingKey, view, read, deps);
   // On ports other than 80, routes count if one of their hosts is served there.
   const activeOn = (port: number): readonly FoundRoutes[] =>
     port === 80 || routes.length === 1
@@ -314,7 +314,7 @@ function* choicesOfHost(
     for (const port of [...ports].filter((candidate) => !served.has(candidate))) {
       const chosen = deps.bindings.chosen(read, activeOn(port), { client: target.client, listenerPort: port });
       // If several objects have routes for the host, it is there once: Envoy accepts a domain only once.
-      if (chosen[0]?.key !== host.binding) continue;
+      if (chosen[0]?.key !== host.bindingKey) continue;
       const named = alias && portNumbered(alias.ports, port) ? alias : undefined;
       const inProxyTables = isProxied(host, view, read, deps) ? proxyTables(view, read, deps) : [];
       for (const table of [String(port), ...inProxyTables]) {
