@@ -1,5 +1,5 @@
 /**
- * Bounds how many holders, or how many bytes, are admitted at once. Others wait, as many as may. The waiters of one
+ * Bounds how many holders, or how many bytes, are admitted at once. Others wait, up to a limit. The waiters of one
  * client (an address, or a namespace) are admitted in order, and hold at most half of the capacity; a single request for
  * more than that is admitted if its client holds nothing. Clients take turns. Clients that held capacity for too long
  * while others waited are served last for a while, and together hold at most half of it: the other half is free when

@@ -10,7 +10,7 @@ import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 import type { Progress } from '../status/programmed.ts';
 import { formerObject, type KeptGenerations, mostRefusals, mostRejected } from './kept-generations.ts';
 import { type ObjectGeneration, type ProgressOfObjects, refusalsIn } from './progress.ts';
-import { areAll, believed, refusedAlong, type Refusals } from './refusals.ts';
+import { areAll, refusedAlong, type Refusals } from './refusals.ts';
 import { areSame, isEarlier, isIn, isSameGeneration } from './same-generation.ts';
 import { type Suspect, type SuspectGroup, Suspects, type Trial } from './suspects.ts';
 import { Weighing } from './weighing.ts';
@@ -33,7 +33,7 @@ export interface GenerationsOptions {
 const ANSWER_MS = 250;
 /** How long proxies have to take an object that is tried alone: then it stays in force, and the next one is tried. */
 const TRIAL_MS = 2_000;
-/** How many objects it is remembered of what other replicas reject: some of them may be gone here by now. */
+/** For how many objects to remember what other replicas reject. Some may no longer exist here. */
 const mostElsewhere = 4_096;
 
 /**
@@ -116,7 +116,7 @@ export class Generations {
     for (const key of this.#unpublished) {
       if (!deepEqual(inputs.rejectedGenerations.get(key), this.#rejected.get(key))) continue;
       this.#unpublished.delete(key);
-      for (const open of this.#open.values()) if (open.isShared) open.until = clock.now() + ANSWER_MS;
+      for (const open of this.#open.values()) if (open.shared.has(key)) open.until = clock.now() + ANSWER_MS;
       const trial = this.#suspects.groupOf(key)?.trial;
       if (trial?.suspect.key === key) trial.until ??= clock.now() + TRIAL_MS;
     }
@@ -124,7 +124,10 @@ export class Generations {
 
   /** How far these objects have come has changed. */
   progressed(keys: ReadonlySet<string>): void {
+    const groups = new Set<SuspectGroup>();
     for (const key of keys) {
+      const group = this.#suspects.groupOf(key);
+      if (group !== undefined) groups.add(group);
       const newest = this.#newest.get(key);
       if (newest === undefined || !this.#isAcknowledged(key, newest)) continue;
       this.#setFormer(key, []);
@@ -136,11 +139,6 @@ export class Generations {
     for (const key of keys)
       for (const each of this.#options.progress.rollouts.get(key)?.concerns ?? []) concerns.add(each);
     for (const concern of concerns) if (concern.refusals.size > 0) this.#judge(concern);
-    const groups = new Set<SuspectGroup>();
-    for (const key of keys) {
-      const group = this.#suspects.groupOf(key);
-      if (group !== undefined) groups.add(group);
-    }
     for (const group of groups) this.#tryNext(group);
   }
 
@@ -159,30 +157,32 @@ export class Generations {
     for (const name of concern.refusedNames()) {
       const own = this.#suspectsIn([...concern.changersOf(name)].map((rollout) => [rollout, concern]));
       if (own.every((each) => this.#isRejected(each))) continue;
-      const opinions = believed(concern.opinionsOn(name));
+      const opinions = concern.opinionsOn(name).proven;
       if (opinions.takers.length > 0) continue;
       const { waiting, refusals: every } = opinions;
-      const open = this.#open.get(concern) ?? { until: clock.now() + ANSWER_MS, isShared: false };
+      const open = this.#open.get(concern) ?? { until: clock.now() + ANSWER_MS, shared: new Set<string>() };
       const all = [...own, ...this.#suspectsIn(refusedAlong(every, concern.changersOf(name), rollouts))];
       const { suspects, refusals, reach, beside } = this.#weighing.weigh(own, all, every);
       if (suspects.length === 0) continue;
       const areLibraries = [...refusals.keys()].every(isLibrary);
       // What is about to go may have been all that was wrong.
-      if (all.some((each) => this.#isRejected(each)))
-        Object.assign(open, { until: clock.now() + ANSWER_MS, isShared: true });
+      const going = all.filter((each) => this.#isRejected(each));
+      for (const { key } of going) open.shared.add(key);
+      if (going.length > 0) open.until = clock.now() + ANSWER_MS;
+      const isShared = open.shared.size > 0;
       // Some may not have looked yet whether it concerns them.
-      const isEarly = open.isShared || reach === 'nowhere' || areLibraries || !areAll(refusals, waiting);
+      const isEarly = isShared || reach === 'nowhere' || areLibraries || !areAll(refusals, waiting);
       if (isEarly && clock.now() < open.until) {
         this.#open.set(concern, open);
         isOpen = true;
       } else if (reach !== 'nowhere')
-        this.#rejectAll(suspects, refusals, { isHere: reach === 'here', beside, isShared: open.isShared });
+        this.#rejectAll(suspects, refusals, { isHere: reach === 'here', beside, isShared });
     }
     if (isOpen) this.#wait();
     else this.#open.delete(concern);
   }
 
-  /** The generations in force that may be what is wrong with a resource, and that may be taken back, or are about to be. */
+  /** Generations in force that may have broken a resource and may be taken back, including those about to be. */
   #suspectsIn(changes: Iterable<readonly [Rollout, Concern]>): readonly Suspect[] {
     return [...changes].flatMap(([rollout, concern]): Suspect[] => {
       const { key, restricts } = rollout;
@@ -286,8 +286,7 @@ export class Generations {
     const rollout = this.#options.progress.rollouts.get(key);
     const present = [...(rollout?.concerns ?? [])].filter((each) => rollout?.isAbout(each));
     const isTaken = (concern: Concern): boolean =>
-      !concern.isLook &&
-      [...concern.names.keys()].every((name) => believed(concern.opinionsOn(name)).takers.length > 0);
+      !concern.isLook && [...concern.names.keys()].every((name) => concern.opinionsOn(name).proven.takers.length > 0);
     return present.length > 0 && present.every(isTaken);
   }
 
@@ -353,6 +352,6 @@ export class Generations {
 /** A concern whose refusals do not count yet. */
 interface Open {
   until: number;
-  /** Clients have refused it together with what has been ruled out since. */
-  isShared: boolean;
+  /** Objects that clients have refused together with it, and that have been ruled out since; by key. */
+  readonly shared: Set<string>;
 }

@@ -1,15 +1,9 @@
 import { isLocalReason, LEAST_LOCAL } from '../ads/protocol/local-reasons.ts';
-import type { Opinions } from '../ads/rollouts/opinions.ts';
 import type { Recipient, Refused } from '../ads/rollouts/recipient.ts';
 import type { Concern, Rollout } from '../ads/rollouts/rollout.ts';
 
 /** What proxies refuse of one resource, with their words. */
 export type Refusals = ReadonlyMap<Recipient, Refused>;
-
-/** Only of those who have proven their tenant does it count what they say. */
-export function believed(opinions: Opinions): Opinions {
-  return opinions.proven;
-}
 
 /**
  * The refusals of those who have taken every restriction in the same resource, and the restrictions that the others have
@@ -65,7 +59,7 @@ export function refusedAlong(
 function isRefused(concern: Concern, client: Recipient, { typeUrl, name }: Refused): boolean {
   if (concern.typeUrl !== typeUrl || !concern.names.has(name)) return false;
   if (concern.refusals.get(client)?.has(name) !== true) return false;
-  return believed(concern.opinionsOn(name)).takers.length === 0;
+  return concern.opinionsOn(name).proven.takers.length === 0;
 }
 
 function isOwed({ concerns }: Rollout, client: Recipient, { typeUrl, name }: Refused): boolean {

@@ -51,3 +51,21 @@ test('namespaces of a group take turns, and a restriction comes first in each', 
   expect(left(group)).toEqual(['policy', 'policy', 'a', 'other', 'b']);
   expect([suspects.isCleared(a, policy), suspects.isCleared(suspect('a', 'shop', 2), policy)]).toEqual([true, false]);
 });
+
+test('a restriction that is waiting stays in front of those that wait for it', () => {
+  const suspects = new Suspects();
+  const policy = suspect('policy', 'istio-system');
+  const group = suspects.add([a, b], policy);
+  suspects.add([a, c], policy);
+  expect(left(group)).toEqual(['policy', 'b', 'a', 'c']);
+});
+
+test('what is forgotten leaves nothing in its group, also while it is tried', () => {
+  const suspects = new Suspects();
+  const group = suspects.add([a, b, c], undefined);
+  group.trial = { suspect: group.next()!, until: undefined };
+  for (const { key } of [a, b]) suspects.forget(key);
+  expect([group.trial, [...group.members], left(group)]).toEqual([undefined, [c.key], ['c']]);
+  expect([a, b].map(({ key }) => suspects.groupOf(key))).toEqual([undefined, undefined]);
+  expect(suspects.add([a, d], undefined)).not.toBe(group);
+});

@@ -7,7 +7,7 @@ export interface Suspect {
   readonly generation: number;
 }
 
-/** Of one suspect, alone of its group in force. `until`: on the clock, known once what is tried is published. */
+/** A suspect in force while the rest of its group is not. `until`: on the clock, known once it is published. */
 export interface Trial {
   readonly suspect: Suspect;
   until: number | undefined;
@@ -19,7 +19,7 @@ export interface Trial {
  */
 export class SuspectGroup {
   trial: Trial | undefined;
-  /** Keys of all that are, or were, part of it. */
+  /** Keys of all that were refused together, and have not been forgotten. */
   readonly members = new Set<string>();
   /** By namespace, and by key. */
   readonly #waiting = new Map<string, Map<string, Suspect>>();
@@ -27,7 +27,7 @@ export class SuspectGroup {
   /** @param first it waits in front of these in each namespace. */
   add(all: Iterable<Suspect>, first?: Suspect): void {
     for (const [namespace, own] of Map.groupBy(all, ({ key }) => parseGenerationKey(key).namespace))
-      this.#append(namespace, first === undefined ? own : [first, ...own]);
+      this.#append(namespace, own, first);
   }
 
   /** Takes over what another group has yet to try. */
@@ -37,9 +37,11 @@ export class SuspectGroup {
     for (const [namespace, suspects] of other.#waiting) this.#append(namespace, suspects.values());
   }
 
-  #append(namespace: string, suspects: Iterable<Suspect>): void {
+  #append(namespace: string, suspects: Iterable<Suspect>, first?: Suspect): void {
     const waiting = this.#waiting.get(namespace) ?? new Map<string, Suspect>();
     this.#waiting.set(namespace, waiting);
+    // One that is waiting already stays in front of those that wait for it.
+    if (first !== undefined && !waiting.has(first.key)) waiting.set(first.key, first);
     for (const suspect of suspects) {
       waiting.delete(suspect.key);
       waiting.set(suspect.key, suspect);
@@ -65,7 +67,10 @@ export class SuspectGroup {
     return undefined;
   }
 
+  /** It is not tried, or no longer. */
   drop(key: string): void {
+    this.members.delete(key);
+    if (this.trial?.suspect.key === key) this.trial = undefined;
     const { namespace } = parseGenerationKey(key);
     const waiting = this.#waiting.get(namespace);
     if (waiting?.delete(key) === true && waiting.size === 0) this.#waiting.delete(namespace);
@@ -74,20 +79,21 @@ export class SuspectGroup {
 
 /**
  * What is to be tried. Groups do not wait for each other. What several of them have in force at the same time may be
- * refused together again: from then on these are one group, so that there is an end to it.
+ * refused together again: those groups are then merged, so that trials come to an end.
  */
 export class Suspects {
+  readonly #groups = new Set<SuspectGroup>();
   /** By the keys of their members. */
-  readonly #groups = new Map<string, SuspectGroup>();
+  readonly #byKey = new Map<string, SuspectGroup>();
   /** Those that were tried beside a restriction, by key. */
   readonly #cleared = new Map<string, { readonly suspect: Suspect; readonly beside: Suspect }>();
 
   groups(): ReadonlySet<SuspectGroup> {
-    return new Set(this.#groups.values());
+    return this.#groups;
   }
 
   groupOf(key: string): SuspectGroup | undefined {
-    return this.#groups.get(key);
+    return this.#byKey.get(key);
   }
 
   /**
@@ -95,10 +101,14 @@ export class Suspects {
    * @param beside a restriction that may be to blame as well, and stays in force: it is seen without them first.
    */
   add(all: readonly Suspect[], beside: Suspect | undefined): SuspectGroup {
-    const [group = new SuspectGroup(), ...others] = new Set(all.flatMap(({ key }) => this.#groups.get(key) ?? []));
-    for (const other of others) group.join(other);
+    const [group = new SuspectGroup(), ...others] = new Set(all.flatMap(({ key }) => this.#byKey.get(key) ?? []));
+    this.#groups.add(group);
+    for (const other of others) {
+      group.join(other);
+      this.#groups.delete(other);
+    }
     for (const { key } of all) group.members.add(key);
-    for (const key of group.members) this.#groups.set(key, group);
+    for (const key of group.members) this.#byKey.set(key, group);
     group.add(all, beside);
     if (beside !== undefined) for (const suspect of all) this.#cleared.set(suspect.key, { suspect, beside });
     return group;
@@ -106,7 +116,8 @@ export class Suspects {
 
   /** There is nothing left to try in it. */
   end(group: SuspectGroup): void {
-    for (const key of group.members) this.#groups.delete(key);
+    this.#groups.delete(group);
+    for (const key of group.members) this.#byKey.delete(key);
   }
 
   /** Once is enough: as long as clients refuse the restriction, nothing more is to be found out. */
@@ -118,7 +129,8 @@ export class Suspects {
   /** There is another generation of it, or none, or it is good. */
   forget(key: string): void {
     this.#cleared.delete(key);
-    this.#groups.get(key)?.drop(key);
+    this.#byKey.get(key)?.drop(key);
+    this.#byKey.delete(key);
   }
 }
 

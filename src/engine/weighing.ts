@@ -86,7 +86,7 @@ export class Weighing {
   }
 }
 
-/** Than clients of this tenant, and those that have not proven theirs. */
+/** Whether it concerns proven clients of any other tenant. */
 function concernsOthers({ isLook, waiting, reached: { tenants } }: Concern, tenant: string): boolean {
   if (!isLook) return tenants.size > (tenants.has(tenant) ? 1 : 0);
   return [...waiting].some((each) => isProven(each) && each.tenant !== tenant);

@@ -6,11 +6,11 @@ import { collectionPath } from './paths.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 const type = { group: '', version: 'v1', plural: 'namespaces' };
-/** Somebody waits for a Pod: so long for a turn, whatever comes between, and so long for the API server. Milliseconds. */
+/** Somebody waits for a Pod: the limit for getting a turn, and again for the API server's answer. Milliseconds. */
 const PATIENCE = 3_000;
 /** Reads of one cluster, whoever causes them: more are not made. */
 const RATE = { rate: 20, burst: 50 };
-/** So many have their turn in time, beside the one whose turn it is. */
+/** How many can be served within that, besides the current one. */
 const MOST_WAITING = (RATE.rate * PATIENCE) / 1_000 - 1;
 
 /** A caller that waits for the next read of a namespace. */

@@ -30,8 +30,8 @@ export interface Injection {
 
 /**
  * What becomes of a Pod. The webhook's configuration selects Pods by the labels that the API server sees. Those of the
- * watch may be older, so if they do not select the Pod, they are read again, and then it is decided about the same Pod
- * anew: meanwhile it is not kept. If that fails, the Pod is refused: its owner tries again, whereas nobody would notice a
+ * watch may be older, so if they do not select the Pod, they are read again, and the Pod is then parsed and decided
+ * again; it is not kept in memory meanwhile. If that fails, the Pod is refused: its owner tries again, whereas nobody would notice a
  * missing proxy.
  */
 export function injectPod(

@@ -14,7 +14,7 @@ export interface StateRefusal {
 }
 
 /**
- * What a client refuses that has not said which resource of a state is wrong: all of them. Takes the same memory however
+ * The refusal of a client that did not say which resource was wrong: it counts for all of them. Takes the same memory however
  * many there are, since clients share their names.
  */
 export class RefusedState implements RefusedByName {

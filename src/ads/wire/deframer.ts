@@ -19,8 +19,9 @@ export const PREFIX = 5;
 /**
  * Cuts the bytes of a stream into messages: a flag, four bytes of length, the message. A message that comes in one
  * piece is not copied; otherwise its pieces go into a buffer of the pool, which grows with them unless there is
- * room for all ({@link reserve}). Buffers of the pool are less than twice as long as is asked for: that is what has
- * arrived takes, or all of it once there is room; beside it, only its last chunk is kept.
+ * room for all ({@link reserve}). Buffers of the pool are less than twice as long as is asked for, so a message
+ * takes less than twice the bytes received so far, or, once there is room, twice its length; beside it, only its last
+ * chunk is kept.
  */
 export class Deframer {
   /** No message may be longer; read when a message begins. */
