@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Client } from '../model/client.ts';
 import { MESH } from '../model/route-binding.ts';
 import type { RouteScope } from './route-scope.ts';
-import { matchCanHold, virtualServiceFor } from './virtual-service-selection.ts';
+import { conditionsOf, matchCanHold, virtualServiceFor } from './virtual-service-selection.ts';
 import type { HttpMatch, HttpRoute, VirtualServiceModel } from '../model/virtual-service.ts';
 
 const client = {
@@ -29,12 +29,12 @@ const route = (...matches: HttpMatch[]) =>
   ({ matches, action: { kind: 'directResponse', status: 200 } }) as unknown as HttpRoute;
 
 function candidate(name: string, matched: string, settings: Partial<VirtualServiceModel> = {}) {
-  const model = { name, namespace: 'other', gateways: ['mesh'], exportTo: ['*'], http: [route()], ...settings };
-  return { matched, model: model as VirtualServiceModel };
+  const model = { key: name, namespace: 'other', gateways: ['mesh'], exportTo: ['*'], http: [route()], ...settings };
+  return { matched, model: conditionsOf(model as VirtualServiceModel) };
 }
 
 const winner = (...candidates: ReturnType<typeof candidate>[]) =>
-  virtualServiceFor(candidates, { client, listenerPort: 80 })?.name;
+  virtualServiceFor(candidates, { client, listenerPort: 80 })?.key;
 
 test('an exact host wins over wildcards, and the longer wildcard over the shorter', () => {
   expect(winner(candidate('exact', 'a.b.c'), candidate('long', '*.b.c'), candidate('short', '*.c'))).toBe('exact');

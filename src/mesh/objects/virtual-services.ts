@@ -7,7 +7,13 @@ import type { ConnectionRoutes } from '../../model/l4-routes.ts';
 import type { HttpRoute, VirtualServiceModel } from '../../model/virtual-service.ts';
 import { type DelegatedVirtualService, applyDelegates, toldTo } from '../../settle/delegate.ts';
 import { settleVirtualServiceRoutes } from '../../settle/virtual-service-routes.ts';
-import { canHold, dependsOnSourceNamespace, virtualServiceFor } from '../../settle/virtual-service-selection.ts';
+import {
+  type VirtualServiceConditions,
+  canHold,
+  conditionsOf,
+  dependsOnSourceNamespace,
+  virtualServiceFor,
+} from '../../settle/virtual-service-selection.ts';
 import { routeBindingOf } from '../../reconcilers/virtual-service/route-binding.ts';
 import { shadowedRoutes } from '../../reconcilers/virtual-service/shadowed-routes.ts';
 import {
@@ -70,6 +76,11 @@ export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: S
   const bindings = graph.derive('routes of VirtualServices', routes, (key, model, _, emit: Emit<RouteBinding>) =>
     emit(key, routeBindingOf(model)),
   );
+  const conditions = graph.derive(
+    'conditions of VirtualServices',
+    routes,
+    (key, model, _, emit: Emit<VirtualServiceConditions>) => emit(key, conditionsOf(model)),
+  );
   // Apart from their rules for requests: listeners read these.
   const connections = graph.derive(
     'connections of VirtualServices',
@@ -78,33 +89,38 @@ export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: S
       if (tcp.length + tls.length > 0) emit(key, { ref, name, namespace, createdAt, hosts, exportTo, tcp, tls });
     },
   );
-  const frontEnd = { kind: 'VirtualService', bindings, rules: rulesOf({ routes, cut, connections }) };
+  const frontEnd = { kind: 'VirtualService', bindings, rules: rulesOf({ routes, cut, conditions, connections }) };
   return { parsed, routes, delegated, shadowed, frontEnd };
 }
 
 function rulesOf({
   routes,
   cut,
+  conditions,
   connections,
 }: {
   readonly routes: Collection<VirtualServiceModel>;
   /** Their `http` in pieces. */
   readonly cut: Collection<readonly (readonly HttpRoute[])[]>;
+  readonly conditions: Collection<VirtualServiceConditions>;
   readonly connections: Collection<ConnectionRoutes>;
 }): RouteRules {
   return {
     isExclusive: true,
     chosen(read, found, scope) {
       const candidates = found.flatMap(({ matched, key }) => {
-        const model = read.get(routes, key);
+        const model = read.get(conditions, key);
         return model === undefined ? [] : [{ matched, model }];
       });
       const winner = virtualServiceFor(candidates, scope);
       return found.filter(({ key }) => key === winner?.key).slice(0, 1);
     },
-    canHold: (read, key, scope) => read.get(routes, key)?.http.some((route) => canHold(route, scope)) === true,
+    canHold(read, key, scope) {
+      const model = read.get(conditions, key);
+      return model !== undefined && canHold(model, scope);
+    },
     dependsOnNamespace(read, key) {
-      const model = read.get(routes, key);
+      const model = read.get(conditions, key);
       return model !== undefined && dependsOnSourceNamespace(model);
     },
     connections: (read, key) => read.get(connections, key),
