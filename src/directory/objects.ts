@@ -21,7 +21,7 @@ export interface DocumentObject extends Identity {
   readonly kind: Kind;
   /** Steps from the top of the document to the object: some objects are in lists. */
   readonly path: FieldPath;
-  /** Absent if the object is unusable; `errors` then contains an error. Has neither uid nor generation. */
+  /** Absent if the object is unusable; `errors` then says why. Has neither uid nor generation. */
   readonly object?: KubernetesObject;
   /** An unusable object that must not fall away, for lack of an earlier version: a policy would open a door. */
   readonly failsClosed?: KubernetesObject;
@@ -38,6 +38,12 @@ export interface Finding {
   /** Counted from 1 within the document, if known more precisely than from the path. */
   readonly line?: number;
 }
+
+const ENCRYPTED: Finding = {
+  path: ['sops'],
+  message: 'has been encrypted by SOPS, and what it contains is not looked at',
+  severity: 'warning',
+};
 
 /** One document, parsed. Its meaning depends neither on its file nor on its position. */
 export interface ParsedDocument {
@@ -166,6 +172,11 @@ class Reading {
         this.others.push(otherObject(apiVersion, kind.kind, value, path));
       return;
     }
+    if (kind.name === 'Secret' && identity !== undefined && isEncrypted(value)) {
+      const key = keyOf({ ...identity, group: kind.group, kind: kind.kind });
+      this.objects.push({ key, kind, ...identity, path, errors: [ENCRYPTED] });
+      return;
+    }
     const all = this.#validate({ apiVersion, kind: kind.kind, metadata, ...rest }).map(
       ({ field, message, severity }): Finding => ({ path: parsePath(field), message, severity }),
     );
@@ -221,6 +232,12 @@ function isOfAnotherTool({ apiVersion, kind, metadata, name, spec }: Json): bool
   // Values of a chart may have a kind, such as the one of its workload.
   const isRead = sourceKinds.some((each) => each.kind === kind);
   return kind === 'Kustomization' || kind === 'Component' || (!isRead && spec === undefined);
+}
+
+/** SOPS describes at the top how it has encrypted values. */
+function isEncrypted({ sops, data, stringData }: Json): boolean {
+  const values = [data, stringData].flatMap((entries) => (isObject(entries) ? Object.values(entries) : []));
+  return isObject(sops) && values.some((value) => typeof value === 'string' && value.startsWith('ENC['));
 }
 
 /** Operations as Kustomize applies them (RFC 6902). */
