@@ -258,11 +258,24 @@ items:
     expect(said('name: web\nkind: Deployment\nreplicaCount: 1\n')).toEqual([
       'warning a.yaml:1: is not a Kubernetes object (it has neither apiVersion nor metadata) and is ignored',
     ]);
+    expect(said('apiVersion: 1\nproviders: [{name: default}]\n')).toEqual([
+      'warning a.yaml:1: is not a Kubernetes object (it has neither kind nor metadata) and is ignored',
+    ]);
+    expect(said('- name: web\n  hosts: all\n')).toEqual([
+      'warning a.yaml:1: is not a Kubernetes object (it is a list) and is ignored',
+    ]);
     const patch = 'warning a.yaml:1: is a patch for another object, not an object, and is ignored; check the result';
     expect(said('- op: remove\n  path: /metadata/labels/x\n')).toEqual([patch]);
     const gone = 'apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: a}\n$patch: delete\n';
     expect(said(gone)).toEqual([patch]);
     expect(said('- op: remove\n- path: /a\n')).toEqual([expect.stringMatching(/^error /)]);
+    // Objects without their `---` are no file of another tool.
+    for (const text of [
+      '- apiVersion: v1\n  kind: Service\n  metadata: {name: a}\n',
+      '- kind: Gateway\n',
+      'kind: Gateway\napiVersion: 1\n',
+    ])
+      expect(said(text)).toEqual([expect.stringMatching(/^error /)]);
     // An object that is half typed may not take others away.
     for (const text of ['apiVersion: networking.istio.io/v1\n', 'apiVersion: v1\n', 'kind: Gateway\n'])
       expect(said(text)).toEqual([expect.stringMatching(/^error .* is missing$/)]);

@@ -124,6 +124,11 @@ class Reading {
       this.findings.push({ severity: 'warning', path, message });
       return;
     }
+    if (path.length === 0 && isListOfAnotherTool(value)) {
+      const message = 'is not a Kubernetes object (it is a list) and is ignored';
+      this.findings.push({ severity: 'warning', path, message });
+      return;
+    }
     if (!isObject(value))
       return this.#refuse(path, 'is not a Kubernetes object; it needs apiVersion, kind and metadata');
     // Items of a typed list may omit what the list says.
@@ -134,7 +139,7 @@ class Reading {
       return;
     }
     if (isOfAnotherTool(value)) {
-      const missing = apiVersion === undefined ? 'apiVersion' : 'kind';
+      const missing = kindName === undefined ? 'kind' : 'apiVersion';
       const message = `is not a Kubernetes object (it has neither ${missing} nor metadata) and is ignored`;
       this.findings.push({ severity: 'warning', path, message });
       return;
@@ -223,11 +228,16 @@ class Reading {
   }
 }
 
-/** Chart.yaml, which has no kind, or kustomization.yaml, which need not name its version. An object may be half typed. */
+/**
+ * Chart.yaml, which has no kind, what provisions Grafana, whose version is a number, or kustomization.yaml, which need
+ * not name its version. An object may be half typed.
+ */
 function isOfAnotherTool({ apiVersion, kind, metadata, name, spec }: Json): boolean {
   if (metadata !== undefined) return false;
   if (kind === undefined)
-    return typeof apiVersion === 'string' && /^v\d+$/.test(apiVersion) && typeof name === 'string';
+    return typeof apiVersion === 'string'
+      ? /^v\d+$/.test(apiVersion) && typeof name === 'string'
+      : typeof apiVersion === 'number';
   if (apiVersion !== undefined) return false;
   // Values of a chart may have a kind, such as the one of its workload.
   const isRead = sourceKinds.some((each) => each.kind === kind);
@@ -238,6 +248,13 @@ function isOfAnotherTool({ apiVersion, kind, metadata, name, spec }: Json): bool
 function isEncrypted({ sops, data, stringData }: Json): boolean {
   const values = [data, stringData].flatMap((entries) => (isObject(entries) ? Object.values(entries) : []));
   return isObject(sops) && values.some((value) => typeof value === 'string' && value.startsWith('ENC['));
+}
+
+/** Neither objects that somebody has made a list of, nor a patch that is half typed. */
+function isListOfAnotherTool(value: unknown): boolean {
+  const isOurs = (one: unknown) =>
+    isObject(one) && ['apiVersion', 'kind', 'metadata', 'op'].some((field) => Object.hasOwn(one, field));
+  return Array.isArray(value) && !value.some(isOurs);
 }
 
 /** Operations as Kustomize applies them (RFC 6902). */
