@@ -40,11 +40,11 @@ export function declareIdlePolicies(graph: Graph, deps: IdlePolicyDeps): readonl
         );
       if (isRoot && target.kind === 'labels') return;
       if (!selectsNobody(read, namespace, selectors)) return;
-      const what =
+      report(
         target.kind === 'gateways'
-          ? `no Gateway ${target.names.join(', ')} has proxies in namespace ${namespace}`
-          : `no workload in namespace ${namespace} has the labels ${printSelector(target.labels)}`;
-      report(`has no effect: ${what}. Correct it, or delete the policy.`);
+          ? `has no effect: no Gateway ${target.names.join(', ')} has known proxies in namespace ${namespace}. Correct the names, if there is to be one.`
+          : `has no effect: no known workload in namespace ${namespace} has the labels ${printSelector(target.labels)}. Correct the labels, if such a workload is to exist.`,
+      );
     }),
   );
   return [...idle, declarePeerConflicts(graph, deps)];
