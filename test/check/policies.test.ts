@@ -215,6 +215,13 @@ describe('policies that select nobody', () => {
     ]);
     expect(checked([pod('shop/p', '{app: x}'), of('zoo')])).toEqual([]);
   });
+
+  test('a PeerAuthentication of the root namespace with a selector is for nobody at all', () => {
+    const strict = peerAuthentication('istio-system/p', '{selector: {matchLabels: {app: x}}, mtls: {mode: STRICT}}');
+    expect(checked([pod('shop/p', '{app: x}'), pod('istio-system/p', '{app: x}'), strict])).toEqual([
+      'warning PeerAuthentication/istio-system/p spec.selector: has no effect at all: in the root namespace, a PeerAuthentication with a selector is not used. Move it to the namespace of the workloads.',
+    ]);
+  });
 });
 
 describe('policies of the root namespace that select nobody', () => {

@@ -36,7 +36,7 @@ export function declareIdlePolicies(graph: Graph, deps: IdlePolicyDeps): readonl
       const isRoot = namespace === settingOf(read, settings.visibility).rootNamespace;
       if (isRoot && ref.kind === 'PeerAuthentication')
         report(
-          'has no effect: in the root namespace, a PeerAuthentication applies to the whole mesh. Remove the selector, or move it to the namespace of the workloads.',
+          'has no effect at all: in the root namespace, a PeerAuthentication with a selector is not used. Move it to the namespace of the workloads.',
         );
       if (isRoot && target.kind === 'labels') return;
       if (!selectsNobody(read, namespace, selectors)) return;
