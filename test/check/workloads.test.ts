@@ -215,6 +215,19 @@ describe('annotations', () => {
       expect(places([of(`{traffic.sidecar.istio.io/excludeInboundPorts: ${value}}`)])).toEqual([]);
   });
 
+  test.each([
+    ['readiness.status.sidecar.istio.io/applicationPorts: ""', 'give the containers a readinessProbe'],
+    [
+      'sidecar.istio.io/statsHistogramBins: "50"',
+      'set bins of histogram_bucket_settings in a ConfigMap named by sidecar.istio.io/bootstrapOverride',
+    ],
+  ])('%s, which Istio has, is not supported', (annotation, instead) => {
+    const name = annotation.slice(0, annotation.indexOf(':'));
+    expect(checked([of(`{${annotation}}`)])).toEqual([
+      `warning Deployment/shop/web spec.template.metadata.annotations["${name}"]: has no effect; it is not supported: ${instead}.`,
+    ]);
+  });
+
   test('a name that is nearly right is given, and a label is called one', () => {
     const place = (name: string) => `warning Deployment/shop/web spec.template.metadata.annotations["${name}"]`;
     expect(checked([of('{traffic.sidecar.istio.io/excludeInboundPort: "80"}')])).toEqual([
