@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { check, checked, gateway, places, pod, service, serviceEntry, sidecar } from './checked.ts';
+import { check, checked, deployment, gateway, places, pod, service, serviceEntry, sidecar } from './checked.ts';
 
 const namespace = (labels: string) => `apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: ${labels}}`;
 const made = (kind: string, spec: string, name = 'web') =>
@@ -87,6 +87,8 @@ describe('a Gateway that selects nobody', () => {
 
   test('is not told where they have only applications, nor of a Gateway for all routers, nor beside their Service', () => {
     expect(places([of('{istio: ingressgateway}'), app])).toEqual([]);
+    const istiod = deployment('istio-system/istiod', '{app: istiod, istio: pilot}');
+    expect(places([of('{istio: ingressgateway}'), istiod])).toEqual([]);
     expect(places([of('{app: gateway}'), app])).toEqual([]);
     expect(places([of('{}'), pod('edge/p', '{istio: ingress}')])).toEqual([]);
     const front = service('edge/f', '{selector: {istio: ingress}, ports: [{name: http, port: 80}]}');
