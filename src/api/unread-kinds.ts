@@ -61,6 +61,8 @@ export interface KindRemark {
 /** Groups whose kinds are all known. */
 const ISTIO = ['networking.istio.io', 'security.istio.io', 'telemetry.istio.io', 'extensions.istio.io'];
 const GATEWAY_API = 'gateway.networking.k8s.io';
+/** Of the Gateway API, too: kinds that are tried out. */
+const EXPERIMENTS = 'gateway.networking.x-k8s.io';
 
 /** Groups that a misspelt group may mean. `networking.k8s.io` has too many neighbours. */
 const MISTAKABLE = [...ISTIO, GATEWAY_API, 'discovery.k8s.io'];
@@ -112,6 +114,11 @@ export function remarkOn(apiVersion: string, kind: string): KindRemark | undefin
     return error('kind', `${group || 'Kubernetes'} has no kind ${brief(kind)}; ${known}`);
   }
   if (group === GATEWAY_API) return warning('kind', `Fairlead does not read ${brief(kind)}: it has no effect here`);
+  if (group === EXPERIMENTS)
+    return warning(
+      'apiVersion',
+      `Fairlead does not read ${brief(kind)}, nor what else is experimental in the Gateway API`,
+    );
   const similar = nearest(group, MISTAKABLE, 3);
   if (similar === undefined) return undefined;
   return warning(
