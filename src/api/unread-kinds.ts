@@ -1,3 +1,4 @@
+import { isObject, type Json, textOf } from './json.ts';
 import { kinds } from './kinds.ts';
 import { editDistance } from './schema-edit-distance.ts';
 
@@ -42,6 +43,14 @@ const unreadKinds: readonly UnreadKind[] = [
     IngressClass: 'Ingresses of this class are not served',
   }),
 ];
+
+/** Where objects that many controllers act on name theirs. */
+const CONTROLLER_FIELDS: Readonly<Record<string, string>> = {
+  'networking.k8s.io/Ingress': 'ingressClassName',
+  'networking.k8s.io/IngressClass': 'controller',
+  'gateway.networking.k8s.io/Gateway': 'gatewayClassName',
+  'gateway.networking.k8s.io/GatewayClass': 'controllerName',
+};
 
 /** Groups of Istio 1.4 and earlier, and what their kinds have become. */
 const retiredGroups: Readonly<Record<string, string>> = {
@@ -89,7 +98,7 @@ export const unreadResources: readonly UnreadResource[] = unreadKinds
  * What to tell the owner of an object of a kind that is not read; undefined if the kind is unrelated. Only for kinds
  * that `kindOf` does not know.
  */
-export function remarkOn(apiVersion: string, kind: string): KindRemark | undefined {
+export function remarkOn(apiVersion: string, kind: string, object: Json = {}): KindRemark | undefined {
   const slash = apiVersion.indexOf('/');
   const group = apiVersion.slice(0, Math.max(slash, 0));
   const version = apiVersion.slice(slash + 1);
@@ -102,7 +111,13 @@ export function remarkOn(apiVersion: string, kind: string): KindRemark | undefin
   if (notRead !== undefined) {
     if (ISTIO.includes(group) && !/^v1((alpha|beta)\d)?$/.test(version))
       return error('apiVersion', `${apiVersion} is not a version of ${kind}; write ${group}/v1`);
-    return warning('kind', `Fairlead does not read ${kind}: ${notRead.consequence}`);
+    const other = otherController(notRead, object);
+    return warning(
+      'kind',
+      other === undefined
+        ? `Fairlead does not read ${kind}: ${notRead.consequence}`
+        : `this ${kind} is for another controller (${brief(other)}), and is not read`,
+    );
   }
   const retired = Object.hasOwn(retiredGroups, group) ? retiredGroups[group] : undefined;
   if (retired !== undefined)
@@ -125,6 +140,16 @@ export function remarkOn(apiVersion: string, kind: string): KindRemark | undefin
     'apiVersion',
     `the group ${brief(group)} is not known, and the object is ignored; did you mean ${similar}?`,
   );
+}
+
+/** The class, or the name, of the controller that the object names; undefined: none, or Istio's. */
+function otherController({ group, kind }: UnreadKind, { metadata, spec }: Json): string | undefined {
+  const field = Object.hasOwn(CONTROLLER_FIELDS, `${group}/${kind}`) ? CONTROLLER_FIELDS[`${group}/${kind}`]! : '';
+  const annotations = isObject(metadata) && isObject(metadata['annotations']) ? metadata['annotations'] : {};
+  const annotated = kind === 'Ingress' ? textOf(annotations['kubernetes.io/ingress.class']) : '';
+  const name = annotated || textOf(isObject(spec) ? spec[field] : undefined);
+  // A template may become anything.
+  return /^[\w.-]+(\/[\w./-]+)?$/.test(name) && !/^istio([-.]|$)/.test(name) ? name : undefined;
 }
 
 function error(field: KindRemark['field'], message: string): KindRemark {

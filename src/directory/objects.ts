@@ -33,7 +33,7 @@ export interface Finding {
   readonly path: FieldPath;
   readonly message: string;
   readonly severity: 'error' | 'warning';
-  /** The kind, if it is not read: all its objects have the same finding. */
+  /** Of objects of a kind that is not read, the same for those that have the same finding. */
   readonly unread?: string;
   /** Counted from 1 within the document, if known more precisely than from the path. */
   readonly line?: number;
@@ -211,7 +211,7 @@ class Reading {
   }
 
   #ignore(apiVersion: string, kind: string, value: Json, path: FieldPath): void {
-    const remark = remarkOn(apiVersion, kind);
+    const remark = remarkOn(apiVersion, kind, value);
     // In groups that are read, an unknown kind may be one that is only half typed.
     if (remark === undefined && !apiVersion.includes('/') && !hasName(value))
       return this.#refuse([...path, 'metadata', 'name'], 'is missing');
@@ -220,7 +220,7 @@ class Reading {
     if (this.#options.keepsOthers && hasName(value)) this.others.push(otherObject(apiVersion, kind, value, path));
     if (remark === undefined) return;
     const { severity, field, message } = remark;
-    this.findings.push({ severity, path: [...path, field], message, unread: `${apiVersion} ${kind}` });
+    this.findings.push({ severity, path: [...path, field], message, unread: `${apiVersion} ${kind}: ${message}` });
   }
 
   #refuse(path: FieldPath, message: string): void {
