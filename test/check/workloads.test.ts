@@ -240,3 +240,29 @@ describe('annotations', () => {
     ]);
   });
 });
+
+test('a port whose protocol is not known is told which part names none', () => {
+  const of = (port: string) => checked([service('shop/s', `{selector: {app: web}, ports: [${port}]}`)]);
+  const unknown =
+    'what a connection carries is found out from what its client sends first, and a server that speaks first is kept waiting.';
+  const told = (subject: string, advice: string) => [
+    `warning Service/shop/s spec.ports[0]: ${subject}: ${unknown} ${advice}`,
+  ];
+  expect(of('{port: 80}')).toEqual(
+    told(
+      'has neither a name that begins with a protocol, nor appProtocol',
+      'Set appProtocol, or begin the name with a protocol: http, grpc, tcp.',
+    ),
+  );
+  expect(of('{port: 80, name: web}')).toEqual(
+    told(
+      'is called "web", which names no protocol',
+      'Set appProtocol, or begin the name with a protocol: http-web, grpc-web, tcp-web.',
+    ),
+  );
+  // The name does not count beside it.
+  for (const port of ['{port: 80, appProtocol: amqp}', '{port: 80, name: http-web, appProtocol: amqp}'])
+    expect(of(port)).toEqual(
+      told('has the appProtocol "amqp", which is not known', 'Change appProtocol to one that is: http, grpc, tcp.'),
+    );
+});
