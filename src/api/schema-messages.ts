@@ -54,7 +54,7 @@ export function keywordMessage({ keyword, params, data }: ErrorObject): string {
     case 'minLength':
       return 'must not be empty';
     case 'maxLength':
-      return `must have at most ${given['limit']} characters`;
+      return given['limit'] === 0 ? 'is not supported; leave it out' : `must have at most ${given['limit']} characters`;
     case 'pattern':
       return `must match ${given['pattern']}`;
     case 'minItems':

@@ -1,3 +1,4 @@
+import { isObject, type Json, textOf } from './json.ts';
 import { kinds } from './kinds.ts';
 import { editDistance } from './schema-edit-distance.ts';
 
@@ -43,6 +44,14 @@ const unreadKinds: readonly UnreadKind[] = [
   }),
 ];
 
+/** Where objects that many controllers act on name theirs. */
+const CONTROLLER_FIELDS: Readonly<Record<string, string>> = {
+  'networking.k8s.io/Ingress': 'ingressClassName',
+  'networking.k8s.io/IngressClass': 'controller',
+  'gateway.networking.k8s.io/Gateway': 'gatewayClassName',
+  'gateway.networking.k8s.io/GatewayClass': 'controllerName',
+};
+
 /** Groups of Istio 1.4 and earlier, and what their kinds have become. */
 const retiredGroups: Readonly<Record<string, string>> = {
   'authentication.istio.io':
@@ -61,6 +70,8 @@ export interface KindRemark {
 /** Groups whose kinds are all known. */
 const ISTIO = ['networking.istio.io', 'security.istio.io', 'telemetry.istio.io', 'extensions.istio.io'];
 const GATEWAY_API = 'gateway.networking.k8s.io';
+/** Of the Gateway API, too: kinds that are tried out. */
+const EXPERIMENTS = 'gateway.networking.x-k8s.io';
 
 /** Groups that a misspelt group may mean. `networking.k8s.io` has too many neighbours. */
 const MISTAKABLE = [...ISTIO, GATEWAY_API, 'discovery.k8s.io'];
@@ -87,7 +98,7 @@ export const unreadResources: readonly UnreadResource[] = unreadKinds
  * What to tell the owner of an object of a kind that is not read; undefined if the kind is unrelated. Only for kinds
  * that `kindOf` does not know.
  */
-export function remarkOn(apiVersion: string, kind: string): KindRemark | undefined {
+export function remarkOn(apiVersion: string, kind: string, object: Json = {}): KindRemark | undefined {
   const slash = apiVersion.indexOf('/');
   const group = apiVersion.slice(0, Math.max(slash, 0));
   const version = apiVersion.slice(slash + 1);
@@ -100,7 +111,13 @@ export function remarkOn(apiVersion: string, kind: string): KindRemark | undefin
   if (notRead !== undefined) {
     if (ISTIO.includes(group) && !/^v1((alpha|beta)\d)?$/.test(version))
       return error('apiVersion', `${apiVersion} is not a version of ${kind}; write ${group}/v1`);
-    return warning('kind', `Fairlead does not read ${kind}: ${notRead.consequence}`);
+    const other = otherController(notRead, object);
+    return warning(
+      'kind',
+      other === undefined
+        ? `Fairlead does not read ${kind}: ${notRead.consequence}`
+        : `this ${kind} is for another controller (${brief(other)}), and is not read`,
+    );
   }
   const retired = Object.hasOwn(retiredGroups, group) ? retiredGroups[group] : undefined;
   if (retired !== undefined)
@@ -112,12 +129,27 @@ export function remarkOn(apiVersion: string, kind: string): KindRemark | undefin
     return error('kind', `${group || 'Kubernetes'} has no kind ${brief(kind)}; ${known}`);
   }
   if (group === GATEWAY_API) return warning('kind', `Fairlead does not read ${brief(kind)}: it has no effect here`);
+  if (group === EXPERIMENTS)
+    return warning(
+      'apiVersion',
+      `Fairlead does not read ${brief(kind)}, nor what else is experimental in the Gateway API`,
+    );
   const similar = nearest(group, MISTAKABLE, 3);
   if (similar === undefined) return undefined;
   return warning(
     'apiVersion',
     `the group ${brief(group)} is not known, and the object is ignored; did you mean ${similar}?`,
   );
+}
+
+/** The class, or the name, of the controller that the object names; undefined: none, or Istio's. */
+function otherController({ group, kind }: UnreadKind, { metadata, spec }: Json): string | undefined {
+  const field = Object.hasOwn(CONTROLLER_FIELDS, `${group}/${kind}`) ? CONTROLLER_FIELDS[`${group}/${kind}`]! : '';
+  const annotations = isObject(metadata) && isObject(metadata['annotations']) ? metadata['annotations'] : {};
+  const annotated = kind === 'Ingress' ? textOf(annotations['kubernetes.io/ingress.class']) : '';
+  const name = annotated || textOf(isObject(spec) ? spec[field] : undefined);
+  // A template may become anything.
+  return /^[\w.-]+(\/[\w./-]+)?$/.test(name) && !/^istio([-.]|$)/.test(name) ? name : undefined;
 }
 
 function error(field: KindRemark['field'], message: string): KindRemark {

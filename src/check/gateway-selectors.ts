@@ -11,6 +11,9 @@ import type { WorkloadObject } from './workloads.ts';
 /** Labels that workloads of every kind have: that a file has some says nothing about routers. */
 const OF_ANY_WORKLOAD = ['app', 'name', 'version', 'component', 'tier', 'environment', 'env', 'release', 'k8s-app'];
 
+/** Values of the label `istio` that Istio's charts give to istiod. */
+const ISTIOD = ['pilot', 'istiod'];
+
 /**
  * Gateways that select no Pod. The routers are often somewhere else than the Gateways, so that nothing is said unless
  * the files are complete, or have routers.
@@ -53,9 +56,11 @@ function isRouter({ annotations, spec }: WorkloadObject): boolean {
   );
 }
 
-/** Labels such as `istio` are for routers alone: where the files have one with another value, it is a mistake. */
+/** Labels such as `istio` are for routers, and for istiod: where a router in the files has another value, it is a mistake. */
 function hasValuesOfSameLabel(selector: Labels, known: readonly Labels[]): boolean {
+  const others = known.filter((labels) => !ISTIOD.includes(labels['istio'] ?? ''));
   return Object.keys(selector).some(
-    (key) => !OF_ANY_WORKLOAD.includes(key) && !key.includes('/') && known.some((labels) => Object.hasOwn(labels, key)),
+    (key) =>
+      !OF_ANY_WORKLOAD.includes(key) && !key.includes('/') && others.some((labels) => Object.hasOwn(labels, key)),
   );
 }

@@ -33,7 +33,7 @@ export function remarksOnRootPolicies(
         (policy as { readonly spec?: { readonly selector?: { readonly matchLabels?: Labels } } }).spec ?? {};
       const labels = selector?.matchLabels ?? {};
       if (policy.metadata.namespace !== rootNamespace || known.some((own) => selects(labels, own))) return [];
-      const message = `has no effect: no workload in any namespace has the labels ${printSelector(labels)}. Correct it, or delete the policy.`;
+      const message = `has no effect: no workload in any namespace has the labels ${printSelector(labels)}. Correct the labels, if such a workload is to exist.`;
       return [{ object: refOf(source, policy), field: 'spec.selector', reason: 'Ineffective', message }];
     }),
   );

@@ -46,15 +46,23 @@ export function remarksOnServicePorts(
 function withoutProtocol(service: Service, { source }: FileContext): Problem[] {
   return portsOf(service).flatMap(({ port, field }): Problem[] => {
     if (port.protocol === 'SCTP' || servicePortProtocol(port) !== 'Unsupported') return [];
-    const { name = '', appProtocol } = port;
-    const own = name === '' ? '' : `-${name}`;
-    const subject =
-      appProtocol === undefined
-        ? `${name === '' ? 'has no name, which' : `is called ${quote(name)}, which`} names no protocol`
-        : `has the appProtocol ${quote(appProtocol)}, which is not known`;
-    const message = `${subject}: what a connection carries is found out from what its client sends first, and a server that speaks first is kept waiting. Set appProtocol, or begin the name with a protocol: http${own}, grpc${own}, tcp${own}.`;
+    const message = `${whatIsUnknown(port)}: what a connection carries is found out from what its client sends first, and a server that speaks first is kept waiting. ${howToName(port)}`;
     return [{ object: refOf(source, service), field, reason: 'Ineffective', message }];
   });
+}
+
+function whatIsUnknown({ name = '', appProtocol }: CoreServicePort): string {
+  if (appProtocol !== undefined) return `has the appProtocol ${quote(appProtocol)}, which is not known`;
+  return name === ''
+    ? 'has neither a name that begins with a protocol, nor appProtocol'
+    : `is called ${quote(name)}, which names no protocol`;
+}
+
+function howToName({ name = '', appProtocol }: CoreServicePort): string {
+  // Beside it, the name does not count.
+  if (appProtocol !== undefined) return 'Change appProtocol to one that is: http, grpc, tcp.';
+  const own = name === '' ? '' : `-${name}`;
+  return `Set appProtocol, or begin the name with a protocol: http${own}, grpc${own}, tcp${own}.`;
 }
 
 /**

@@ -15,7 +15,7 @@ import { sidecarsOf } from '../check/sidecars.ts';
 import { Templates } from '../check/templates.ts';
 import { asRunning, workloadsOf } from '../check/workloads.ts';
 import { entriesOfSecret } from '../credentials/entries.ts';
-import type { CredentialKey } from '../model/credential.ts';
+import { type CredentialKey, parseCredentialKey } from '../model/credential.ts';
 import { CredentialStore } from '../credentials/credential-store.ts';
 import { Graph, type Write } from '../cache/graph.ts';
 import type { ConnectedProxy } from '../ads/types.ts';
@@ -104,7 +104,9 @@ export function buildOnce(
   graph.commit(writes);
   if (isComplete) {
     writes.length = 0;
-    for (const key of wanted) if (!credentials.has(key)) credentials.found(key, undefined);
+    const unread = unusable(loaded);
+    for (const key of wanted)
+      if (!credentials.has(key) && !unread.has(printRef(parseCredentialKey(key)))) credentials.found(key, undefined);
     graph.commit(writes);
   }
   const { allocated } = mesh.inputs;

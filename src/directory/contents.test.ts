@@ -215,6 +215,29 @@ items:
   });
 
   test.each([
+    ['networking.k8s.io/v1 Ingress', 'spec: {ingressClassName: nginx}', 'nginx'],
+    ['networking.k8s.io/v1 Ingress', 'metadata: {name: x, annotations: {kubernetes.io/ingress.class: alb}}', 'alb'],
+    ['networking.k8s.io/v1 IngressClass', 'spec: {controller: k8s.io/ingress-nginx}', 'k8s.io/ingress-nginx'],
+    ['gateway.networking.k8s.io/v1 Gateway', 'spec: {gatewayClassName: cilium}', 'cilium'],
+    ['gateway.networking.k8s.io/v1 GatewayClass', 'spec: {controllerName: a.example/c}', 'a.example/c'],
+  ])('%s with %s is for another controller', (id, more, name) => {
+    const [apiVersion = '', kind = ''] = id.split(' ');
+    const said = (text: string) =>
+      read(
+        `apiVersion: ${apiVersion}\nkind: ${kind}\n${text.includes('metadata') ? '' : 'metadata: {name: x}\n'}${text}\n`,
+      );
+    const { ignored, reports } = said(more);
+    expect(ignored).toBe(1);
+    expect(reports.map((report) => `${report.severity} ${printReport(report)}`)).toEqual([
+      `warning a.yaml:2: kind: this ${kind} is for another controller (${name}), and is not read`,
+    ]);
+    for (const own of ['istio', 'istio-internal', 'istio.io/ingress-controller', '"{{ .Values.class }}"', '7'])
+      expect(said(more.replace(name, own)).reports.map(printReport)).toEqual([
+        expect.stringContaining(`Fairlead does not read ${kind}: `),
+      ]);
+  });
+
+  test.each([
     [
       'networking.istio.io/v2 Gateway',
       'apiVersion: networking.istio.io/v2 is not a version of Gateway; write networking.istio.io/v1, networking.istio.io/v1beta1 or networking.istio.io/v1alpha3',
@@ -258,11 +281,24 @@ items:
     expect(said('name: web\nkind: Deployment\nreplicaCount: 1\n')).toEqual([
       'warning a.yaml:1: is not a Kubernetes object (it has neither apiVersion nor metadata) and is ignored',
     ]);
+    expect(said('apiVersion: 1\nproviders: [{name: default}]\n')).toEqual([
+      'warning a.yaml:1: is not a Kubernetes object (it has neither kind nor metadata) and is ignored',
+    ]);
+    expect(said('- name: web\n  hosts: all\n')).toEqual([
+      'warning a.yaml:1: is not a Kubernetes object (it is a list) and is ignored',
+    ]);
     const patch = 'warning a.yaml:1: is a patch for another object, not an object, and is ignored; check the result';
     expect(said('- op: remove\n  path: /metadata/labels/x\n')).toEqual([patch]);
     const gone = 'apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: a}\n$patch: delete\n';
     expect(said(gone)).toEqual([patch]);
     expect(said('- op: remove\n- path: /a\n')).toEqual([expect.stringMatching(/^error /)]);
+    // Objects without their `---` are no file of another tool.
+    for (const text of [
+      '- apiVersion: v1\n  kind: Service\n  metadata: {name: a}\n',
+      '- kind: Gateway\n',
+      'kind: Gateway\napiVersion: 1\n',
+    ])
+      expect(said(text)).toEqual([expect.stringMatching(/^error /)]);
     // An object that is half typed may not take others away.
     for (const text of ['apiVersion: networking.istio.io/v1\n', 'apiVersion: v1\n', 'kind: Gateway\n'])
       expect(said(text)).toEqual([expect.stringMatching(/^error .* is missing$/)]);

@@ -21,7 +21,7 @@ export interface DocumentObject extends Identity {
   readonly kind: Kind;
   /** Steps from the top of the document to the object: some objects are in lists. */
   readonly path: FieldPath;
-  /** Absent if the object is unusable; `errors` then contains an error. Has neither uid nor generation. */
+  /** Absent if the object is unusable; `errors` then says why. Has neither uid nor generation. */
   readonly object?: KubernetesObject;
   /** An unusable object that must not fall away, for lack of an earlier version: a policy would open a door. */
   readonly failsClosed?: KubernetesObject;
@@ -33,11 +33,17 @@ export interface Finding {
   readonly path: FieldPath;
   readonly message: string;
   readonly severity: 'error' | 'warning';
-  /** The kind, if it is not read: all its objects have the same finding. */
+  /** Of objects of a kind that is not read, the same for those that have the same finding. */
   readonly unread?: string;
   /** Counted from 1 within the document, if known more precisely than from the path. */
   readonly line?: number;
 }
+
+const ENCRYPTED: Finding = {
+  path: ['sops'],
+  message: 'has been encrypted by SOPS, and what it contains is not looked at',
+  severity: 'warning',
+};
 
 /** One document, parsed. Its meaning depends neither on its file nor on its position. */
 export interface ParsedDocument {
@@ -118,6 +124,11 @@ class Reading {
       this.findings.push({ severity: 'warning', path, message });
       return;
     }
+    if (path.length === 0 && isListOfAnotherTool(value)) {
+      const message = 'is not a Kubernetes object (it is a list) and is ignored';
+      this.findings.push({ severity: 'warning', path, message });
+      return;
+    }
     if (!isObject(value))
       return this.#refuse(path, 'is not a Kubernetes object; it needs apiVersion, kind and metadata');
     // Items of a typed list may omit what the list says.
@@ -128,7 +139,7 @@ class Reading {
       return;
     }
     if (isOfAnotherTool(value)) {
-      const missing = apiVersion === undefined ? 'apiVersion' : 'kind';
+      const missing = kindName === undefined ? 'kind' : 'apiVersion';
       const message = `is not a Kubernetes object (it has neither ${missing} nor metadata) and is ignored`;
       this.findings.push({ severity: 'warning', path, message });
       return;
@@ -166,6 +177,11 @@ class Reading {
         this.others.push(otherObject(apiVersion, kind.kind, value, path));
       return;
     }
+    if (kind.name === 'Secret' && identity !== undefined && isEncrypted(value)) {
+      const key = keyOf({ ...identity, group: kind.group, kind: kind.kind });
+      this.objects.push({ key, kind, ...identity, path, errors: [ENCRYPTED] });
+      return;
+    }
     const all = this.#validate({ apiVersion, kind: kind.kind, metadata, ...rest }).map(
       ({ field, message, severity }): Finding => ({ path: parsePath(field), message, severity }),
     );
@@ -195,7 +211,7 @@ class Reading {
   }
 
   #ignore(apiVersion: string, kind: string, value: Json, path: FieldPath): void {
-    const remark = remarkOn(apiVersion, kind);
+    const remark = remarkOn(apiVersion, kind, value);
     // In groups that are read, an unknown kind may be one that is only half typed.
     if (remark === undefined && !apiVersion.includes('/') && !hasName(value))
       return this.#refuse([...path, 'metadata', 'name'], 'is missing');
@@ -204,7 +220,7 @@ class Reading {
     if (this.#options.keepsOthers && hasName(value)) this.others.push(otherObject(apiVersion, kind, value, path));
     if (remark === undefined) return;
     const { severity, field, message } = remark;
-    this.findings.push({ severity, path: [...path, field], message, unread: `${apiVersion} ${kind}` });
+    this.findings.push({ severity, path: [...path, field], message, unread: `${apiVersion} ${kind}: ${message}` });
   }
 
   #refuse(path: FieldPath, message: string): void {
@@ -212,15 +228,33 @@ class Reading {
   }
 }
 
-/** Chart.yaml, which has no kind, or kustomization.yaml, which need not name its version. An object may be half typed. */
+/**
+ * Chart.yaml, which has no kind, what provisions Grafana, whose version is a number, or kustomization.yaml, which need
+ * not name its version. An object may be half typed.
+ */
 function isOfAnotherTool({ apiVersion, kind, metadata, name, spec }: Json): boolean {
   if (metadata !== undefined) return false;
   if (kind === undefined)
-    return typeof apiVersion === 'string' && /^v\d+$/.test(apiVersion) && typeof name === 'string';
+    return typeof apiVersion === 'string'
+      ? /^v\d+$/.test(apiVersion) && typeof name === 'string'
+      : typeof apiVersion === 'number';
   if (apiVersion !== undefined) return false;
   // Values of a chart may have a kind, such as the one of its workload.
   const isRead = sourceKinds.some((each) => each.kind === kind);
   return kind === 'Kustomization' || kind === 'Component' || (!isRead && spec === undefined);
+}
+
+/** SOPS describes at the top how it has encrypted values. */
+function isEncrypted({ sops, data, stringData }: Json): boolean {
+  const values = [data, stringData].flatMap((entries) => (isObject(entries) ? Object.values(entries) : []));
+  return isObject(sops) && values.some((value) => typeof value === 'string' && value.startsWith('ENC['));
+}
+
+/** Neither objects that somebody has made a list of, nor a patch that is half typed. */
+function isListOfAnotherTool(value: unknown): boolean {
+  const isOurs = (one: unknown) =>
+    isObject(one) && ['apiVersion', 'kind', 'metadata', 'op'].some((field) => Object.hasOwn(one, field));
+  return Array.isArray(value) && !value.some(isOurs);
 }
 
 /** Operations as Kustomize applies them (RFC 6902). */

@@ -12,6 +12,6 @@ export interface FileReport {
   /** As kubectl prints it; empty for the object, document or file as a whole. */
   readonly field: string;
   readonly message: string;
-  /** The kind, if the report is that it is not read: the same for all its objects. */
+  /** If the report is that a kind is not read: the same for all its objects of which the same is said. */
   readonly unread?: string;
 }

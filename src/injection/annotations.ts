@@ -115,6 +115,9 @@ const READ_ELSEWHERE: ReadonlySet<string> = new Set([
 /** Of Istio's, what is not supported, and what to do instead. */
 const UNSUPPORTED: Readonly<Record<string, string>> = {
   'prometheus.istio.io/secure-port': 'set ENVOY_SECURE_METRICS_PORT in proxyMetadata',
+  'readiness.status.sidecar.istio.io/applicationPorts': 'give the containers a readinessProbe',
+  'sidecar.istio.io/statsHistogramBins':
+    'set bins of histogram_bucket_settings in a ConfigMap named by sidecar.istio.io/bootstrapOverride',
   'sidecar.istio.io/statsEvictionInterval': 'set it in a ConfigMap named by sidecar.istio.io/bootstrapOverride',
 };
 

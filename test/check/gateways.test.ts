@@ -105,6 +105,27 @@ describe('Secrets', () => {
     expect(checked([router, site], { complete: true })).toEqual([`error ${missing}`]);
   });
 
+  test.each(['data', 'stringData'])(
+    'one whose %s SOPS has encrypted is there, and nobody knows what it contains',
+    (field) => {
+      const value = 'ENC[AES256_GCM,data:CwE4O1s=,iv:2k=,aad:o=,tag:w==,type:str]';
+      const encrypted = `${secret('edge/site', `{tls.crt: "${value}", tls.key: "${value}"}`).replace('stringData', field)}\nsops: {version: 3.9.0, mac: "${value}"}`;
+      for (const options of [{}, { complete: true }])
+        expect(
+          checked([router, site, encrypted, secret('edge/other', '{tls.crt: foo, tls.key: bar}')], options),
+        ).toEqual(['warning Secret/edge/site sops: has been encrypted by SOPS, and what it contains is not looked at']);
+      expect(checked([`${secret('edge/site', '{a: 1}')}\nsops: {}`])).toEqual([
+        'error Secret/edge/site stringData.a: must be a string; put it in quotes',
+      ]);
+    },
+  );
+
+  test('one that cannot be read is wrong itself, and not missing', () => {
+    expect(checked([router, site, secret('edge/site', '{tls.crt: 1, tls.key: bar}')], { complete: true })).toEqual([
+      'error Secret/edge/site stringData[tls.crt]: must be a string; put it in quotes',
+    ]);
+  });
+
   test.each([
     ['credentialNames: [site, site2]', 'credentialNames[1]'],
     ['credentialName: "kubernetes://site2"', 'credentialName'],

@@ -205,6 +205,25 @@ describe('PeerAuthentications that select the same workload', () => {
   });
 });
 
+describe('policies that select nobody', () => {
+  const of = (namespace: string) =>
+    authorizationPolicy(`${namespace}/a`, '{selector: {matchLabels: {app: y1}}, action: DENY, rules: [{}]}');
+
+  test('may be for workloads that are not in these files', () => {
+    expect(checked([pod('shop/p', '{app: x}'), of('shop')])).toEqual([
+      'warning AuthorizationPolicy/shop/a spec.selector: has no effect: no known workload in namespace shop has the labels app=y1. Correct the labels, if such a workload is to exist.',
+    ]);
+    expect(checked([pod('shop/p', '{app: x}'), of('zoo')])).toEqual([]);
+  });
+
+  test('a PeerAuthentication of the root namespace with a selector is for nobody at all', () => {
+    const strict = peerAuthentication('istio-system/p', '{selector: {matchLabels: {app: x}}, mtls: {mode: STRICT}}');
+    expect(checked([pod('shop/p', '{app: x}'), pod('istio-system/p', '{app: x}'), strict])).toEqual([
+      'warning PeerAuthentication/istio-system/p spec.selector: has no effect at all: in the root namespace, a PeerAuthentication with a selector is not used. Move it to the namespace of the workloads.',
+    ]);
+  });
+});
+
 describe('policies of the root namespace that select nobody', () => {
   const of = (labels: string) => [
     authorizationPolicy('istio-system/a', `{selector: {matchLabels: ${labels}}, action: DENY, rules: [{}]}`),
@@ -219,7 +238,7 @@ describe('policies of the root namespace that select nobody', () => {
 
   test('are told where the files are complete', () => {
     expect(checked([workload, ...of('{app: "y1"}')], complete)[0]).toBe(
-      `${told[0]}: has no effect: no workload in any namespace has the labels app=y1. Correct it, or delete the policy.`,
+      `${told[0]}: has no effect: no workload in any namespace has the labels app=y1. Correct the labels, if such a workload is to exist.`,
     );
     expect(places([workload, ...of('{app: x, tier: a}')], complete)).toEqual(told);
     expect(places([workload, ...of('{app: other}')])).toEqual([]);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { checked, gateway, peerAuthentication, places, virtualService } from './checked.ts';
+import { authorizationPolicy, checked, gateway, peerAuthentication, places, virtualService } from './checked.ts';
 
 describe('a mistake in a policy, which stays in force, is told once', () => {
   const of = (spec: string) => checked([peerAuthentication('shop/p', `{${spec}}`)]);
@@ -21,6 +21,13 @@ describe('a mistake in a policy, which stays in force, is told once', () => {
     expect(of('portLevelMtls: {"80": {mode: STRICT}}')).toEqual([
       `${at}: portLevelMtls requires a selector with matchLabels`,
     ]);
+  });
+
+  test('where a field must stay empty', () => {
+    const target = '{kind: Service, name: a, namespace: shop}';
+    expect(checked([authorizationPolicy('shop/p', `{targetRefs: [${target}]}`)])).toContain(
+      'error AuthorizationPolicy/shop/p spec.targetRefs[0].namespace: is not supported; leave it out',
+    );
   });
 
   test('two mistakes are two', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { check, checked, gateway, places, pod, service, serviceEntry, sidecar } from './checked.ts';
+import { check, checked, deployment, gateway, places, pod, service, serviceEntry, sidecar } from './checked.ts';
 
 const namespace = (labels: string) => `apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: ${labels}}`;
 const made = (kind: string, spec: string, name = 'web') =>
@@ -87,6 +87,8 @@ describe('a Gateway that selects nobody', () => {
 
   test('is not told where they have only applications, nor of a Gateway for all routers, nor beside their Service', () => {
     expect(places([of('{istio: ingressgateway}'), app])).toEqual([]);
+    const istiod = deployment('istio-system/istiod', '{app: istiod, istio: pilot}');
+    expect(places([of('{istio: ingressgateway}'), istiod])).toEqual([]);
     expect(places([of('{app: gateway}'), app])).toEqual([]);
     expect(places([of('{}'), pod('edge/p', '{istio: ingress}')])).toEqual([]);
     const front = service('edge/f', '{selector: {istio: ingress}, ports: [{name: http, port: 80}]}');
@@ -215,6 +217,19 @@ describe('annotations', () => {
       expect(places([of(`{traffic.sidecar.istio.io/excludeInboundPorts: ${value}}`)])).toEqual([]);
   });
 
+  test.each([
+    ['readiness.status.sidecar.istio.io/applicationPorts: ""', 'give the containers a readinessProbe'],
+    [
+      'sidecar.istio.io/statsHistogramBins: "50"',
+      'set bins of histogram_bucket_settings in a ConfigMap named by sidecar.istio.io/bootstrapOverride',
+    ],
+  ])('%s, which Istio has, is not supported', (annotation, instead) => {
+    const name = annotation.slice(0, annotation.indexOf(':'));
+    expect(checked([of(`{${annotation}}`)])).toEqual([
+      `warning Deployment/shop/web spec.template.metadata.annotations["${name}"]: has no effect; it is not supported: ${instead}.`,
+    ]);
+  });
+
   test('a name that is nearly right is given, and a label is called one', () => {
     const place = (name: string) => `warning Deployment/shop/web spec.template.metadata.annotations["${name}"]`;
     expect(checked([of('{traffic.sidecar.istio.io/excludeInboundPort: "80"}')])).toEqual([
@@ -224,4 +239,30 @@ describe('annotations', () => {
       `${place('security.istio.io/tlsMode')}: has no effect: it is a label, not an annotation. Move it to the labels.`,
     ]);
   });
+});
+
+test('a port whose protocol is not known is told which part names none', () => {
+  const of = (port: string) => checked([service('shop/s', `{selector: {app: web}, ports: [${port}]}`)]);
+  const unknown =
+    'what a connection carries is found out from what its client sends first, and a server that speaks first is kept waiting.';
+  const told = (subject: string, advice: string) => [
+    `warning Service/shop/s spec.ports[0]: ${subject}: ${unknown} ${advice}`,
+  ];
+  expect(of('{port: 80}')).toEqual(
+    told(
+      'has neither a name that begins with a protocol, nor appProtocol',
+      'Set appProtocol, or begin the name with a protocol: http, grpc, tcp.',
+    ),
+  );
+  expect(of('{port: 80, name: web}')).toEqual(
+    told(
+      'is called "web", which names no protocol',
+      'Set appProtocol, or begin the name with a protocol: http-web, grpc-web, tcp-web.',
+    ),
+  );
+  // The name does not count beside it.
+  for (const port of ['{port: 80, appProtocol: amqp}', '{port: 80, name: http-web, appProtocol: amqp}'])
+    expect(of(port)).toEqual(
+      told('has the appProtocol "amqp", which is not known', 'Change appProtocol to one that is: http, grpc, tcp.'),
+    );
 });

@@ -36,15 +36,15 @@ export function declareIdlePolicies(graph: Graph, deps: IdlePolicyDeps): readonl
       const isRoot = namespace === settingOf(read, settings.visibility).rootNamespace;
       if (isRoot && ref.kind === 'PeerAuthentication')
         report(
-          'has no effect: in the root namespace, a PeerAuthentication applies to the whole mesh. Remove the selector, or move it to the namespace of the workloads.',
+          'has no effect at all: in the root namespace, a PeerAuthentication with a selector is not used. Move it to the namespace of the workloads.',
         );
       if (isRoot && target.kind === 'labels') return;
       if (!selectsNobody(read, namespace, selectors)) return;
-      const what =
+      report(
         target.kind === 'gateways'
-          ? `no Gateway ${target.names.join(', ')} has proxies in namespace ${namespace}`
-          : `no workload in namespace ${namespace} has the labels ${printSelector(target.labels)}`;
-      report(`has no effect: ${what}. Correct it, or delete the policy.`);
+          ? `has no effect: no Gateway ${target.names.join(', ')} has known proxies in namespace ${namespace}. Correct the names, if there is to be one.`
+          : `has no effect: no known workload in namespace ${namespace} has the labels ${printSelector(target.labels)}. Correct the labels, if such a workload is to exist.`,
+      );
     }),
   );
   return [...idle, declarePeerConflicts(graph, deps)];

@@ -31,7 +31,7 @@ export function declareIdleSelectors(
     // In the root namespace, some of these objects select workloads of all namespaces.
     if (namespace === settingOf(read, settings.visibility).rootNamespace) return undefined;
     if (!selectsNobody(read, namespace, [selector])) return undefined;
-    const message = `no workload in namespace ${namespace} has the labels ${printSelector(selector)}${consequence}`;
+    const message = `no known workload in namespace ${namespace} has the labels ${printSelector(selector)}${consequence}`;
     return {
       problems: objects.map((object) => ({ object, field: 'spec.workloadSelector', reason: 'Ineffective', message })),
     };
@@ -42,7 +42,7 @@ export function declareIdleSelectors(
       const found = idle(
         read,
         { objects: [ref], namespace, selector },
-        ', so that the Sidecar has no effect. Correct them, or delete it.',
+        ', so that the Sidecar has no effect. Correct the labels, if such a workload is to exist.',
       );
       if (found !== undefined) emit(key, found);
     }),
@@ -51,7 +51,7 @@ export function declareIdleSelectors(
       const found = idle(
         read,
         { objects, namespace, selector },
-        ', which clients need for this rule to have an effect. Correct them, or delete the rule.',
+        ', which clients need for this rule to have an effect. Correct the labels, if such a workload is to exist.',
       );
       if (found !== undefined) emit(key, found);
     }),
@@ -62,7 +62,7 @@ export function declareIdleSelectors(
       const found = idle(
         read,
         { objects, namespace, selector },
-        ', so that the hosts have no endpoint. Correct them; until then, requests get 503.',
+        ', so that the hosts have no endpoint. Correct the labels, if such a workload is to exist; until then, requests get 503.',
       );
       if (found !== undefined) emit(key, found);
     }),
