@@ -426,21 +426,7 @@ test('suspects of one namespace do not wait for all those of another that were r
   expect([a, b].map((each) => lab.isRejected(each))).toEqual([false, false]);
 });
 
-test('suspects do not wait for others that were not refused together with them', () => {
-  const lab = new Lab();
-  const pairs = Array.from({ length: 50 }, (_, i) => ['a', 'b'].map((name) => lab.object(`tenant-${i}`, name)));
-  for (const [i, pair] of pairs.entries()) {
-    const proxy = of(`tenant-${i}`);
-    lab.refuses(lab.sent(proxy, `table-${i}`, ...pair), proxy);
-  }
-  expect(pairs.flat().every((each) => lab.isRejected(each))).toBe(true);
-  lab.pass(1_000);
-  expect(pairs.map((pair) => pair.map((each) => lab.isRejected(each)))).toEqual(pairs.map(() => [false, true]));
-  lab.pass(2_000);
-  expect(pairs.flat().some((each) => lab.isRejected(each))).toBe(false);
-});
-
-test('what several groups of suspects bring back at the same time is found out all the same', () => {
+test('what is refused together again and again is found out one by one', () => {
   const lab = new Lab();
   const proxy = of('shop');
   const groups = ['a', 'b', 'c'].map((group) => ['bad', 'good'].map((name) => lab.object('shop', `${group}-${name}`)));

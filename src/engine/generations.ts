@@ -12,7 +12,7 @@ import { formerObject, type KeptGenerations, mostRefusals, mostRejected } from '
 import { type ObjectGeneration, type ProgressOfObjects, refusalsIn } from './progress.ts';
 import { areAll, refusedAlong, type Refusals } from './refusals.ts';
 import { areSame, isEarlier, isIn, isSameGeneration } from './same-generation.ts';
-import { type Suspect, type SuspectGroup, Suspects, type Trial } from './suspects.ts';
+import { type Suspect, Suspects } from './suspects.ts';
 import { Weighing } from './weighing.ts';
 
 export interface GenerationsOptions {
@@ -52,6 +52,7 @@ export class Generations {
   /** What other replicas have last rejected of an object. */
   readonly #elsewhere = new Map<string, RejectedGeneration>();
   readonly #suspects = new Suspects();
+  #trial: Trial | undefined;
   readonly #weighing: Weighing;
   /** Objects of which the last decision has not been published yet; by key. */
   readonly #unpublished = new Set<string>();
@@ -116,18 +117,14 @@ export class Generations {
     for (const key of this.#unpublished) {
       if (!deepEqual(inputs.rejectedGenerations.get(key), this.#rejected.get(key))) continue;
       this.#unpublished.delete(key);
-      for (const open of this.#open.values()) if (open.shared.has(key)) open.until = clock.now() + ANSWER_MS;
-      const trial = this.#suspects.groupOf(key)?.trial;
-      if (trial?.suspect.key === key) trial.until ??= clock.now() + TRIAL_MS;
+      for (const open of this.#open.values()) if (open.isShared) open.until = clock.now() + ANSWER_MS;
+      if (this.#trial?.suspect.key === key) this.#trial.until ??= clock.now() + TRIAL_MS;
     }
   }
 
   /** How far these objects have come has changed. */
   progressed(keys: ReadonlySet<string>): void {
-    const groups = new Set<SuspectGroup>();
     for (const key of keys) {
-      const group = this.#suspects.groupOf(key);
-      if (group !== undefined) groups.add(group);
       const newest = this.#newest.get(key);
       if (newest === undefined || !this.#isAcknowledged(key, newest)) continue;
       this.#setFormer(key, []);
@@ -139,7 +136,7 @@ export class Generations {
     for (const key of keys)
       for (const each of this.#options.progress.rollouts.get(key)?.concerns ?? []) concerns.add(each);
     for (const concern of concerns) if (concern.refusals.size > 0) this.#judge(concern);
-    for (const group of groups) this.#tryNext(group);
+    if (this.#isTrying) this.#tryNext();
   }
 
   /**
@@ -160,23 +157,21 @@ export class Generations {
       const opinions = concern.opinionsOn(name).proven;
       if (opinions.takers.length > 0) continue;
       const { waiting, refusals: every } = opinions;
-      const open = this.#open.get(concern) ?? { until: clock.now() + ANSWER_MS, shared: new Set<string>() };
+      const open = this.#open.get(concern) ?? { until: clock.now() + ANSWER_MS, isShared: false };
       const all = [...own, ...this.#suspectsIn(refusedAlong(every, concern.changersOf(name), rollouts))];
       const { suspects, refusals, reach, beside } = this.#weighing.weigh(own, all, every);
       if (suspects.length === 0) continue;
       const areLibraries = [...refusals.keys()].every(isLibrary);
       // What is about to go may have been all that was wrong.
-      const going = all.filter((each) => this.#isRejected(each));
-      for (const { key } of going) open.shared.add(key);
-      if (going.length > 0) open.until = clock.now() + ANSWER_MS;
-      const isShared = open.shared.size > 0;
+      if (all.some((each) => this.#isRejected(each)))
+        Object.assign(open, { until: clock.now() + ANSWER_MS, isShared: true });
       // Some may not have looked yet whether it concerns them.
-      const isEarly = isShared || reach === 'nowhere' || areLibraries || !areAll(refusals, waiting);
+      const isEarly = open.isShared || reach === 'nowhere' || areLibraries || !areAll(refusals, waiting);
       if (isEarly && clock.now() < open.until) {
         this.#open.set(concern, open);
         isOpen = true;
       } else if (reach !== 'nowhere')
-        this.#rejectAll(suspects, refusals, { isHere: reach === 'here', beside, isShared });
+        this.#rejectAll(suspects, refusals, { isHere: reach === 'here', beside, isShared: open.isShared });
     }
     if (isOpen) this.#wait();
     else this.#open.delete(concern);
@@ -209,8 +204,8 @@ export class Generations {
     const alone = all.length === 1 && beside === undefined && !isShared;
     const how = { ...(!alone && { isSuspect: true as const }), ...(isHere && { isHere: true as const }) };
     for (const each of all) this.#reject(each, refusals, how);
-    const group = alone ? this.#suspects.groupOf(all[0]!.key) : this.#suspects.add(all, beside);
-    if (group !== undefined) this.#tryNext(group);
+    if (!alone) this.#suspects.add(all, beside);
+    if (this.#isTrying) this.#tryNext();
   }
 
   #reject({ key, uid, generation }: Suspect, refusals: Refusals, how: { isSuspect?: true; isHere?: true }): void {
@@ -226,19 +221,20 @@ export class Generations {
   }
 
   /**
-   * Lets the next suspect of a group be in force alone, once it is known of the last one whether proxies take it. Not
-   * before it has been out of force: that it is back would change nothing, and nobody would be asked.
+   * Lets the next suspect be in force alone, once it is known of the last one whether proxies take it. Not before it has
+   * been out of force: that it is back would change nothing, and nobody would be asked. Only one at a time, of all: what
+   * a proxy refuses late may contain two, of which one has gone meanwhile.
    */
-  #tryNext(group: SuspectGroup): void {
+  #tryNext(): void {
     const { clock } = this.#options;
-    if (group.trial !== undefined && this.#isUndecided(group.trial)) return this.#wait();
-    group.trial = undefined;
-    const { first } = group;
+    if (this.#trial !== undefined && this.#isUndecided(this.#trial)) return this.#wait();
+    this.#trial = undefined;
+    const { first } = this.#suspects;
     if (first !== undefined && this.#unpublished.has(first.key)) return this.#wait();
-    const next = group.next();
-    if (next === undefined) return this.#suspects.end(group);
+    const next = this.#suspects.next();
+    if (next === undefined) return;
     this.#pardon(next);
-    group.trial = { suspect: next, until: this.#unpublished.has(next.key) ? undefined : clock.now() + TRIAL_MS };
+    this.#trial = { suspect: next, until: this.#unpublished.has(next.key) ? undefined : clock.now() + TRIAL_MS };
     this.#wait();
   }
 
@@ -336,6 +332,10 @@ export class Generations {
     write(inputs.rejectedGenerations.write(key, rejected));
   }
 
+  get #isTrying(): boolean {
+    return this.#trial !== undefined || !this.#suspects.isEmpty;
+  }
+
   #wait(): void {
     const { clock, signal } = this.#options;
     if (this.#waits || signal.aborted) return;
@@ -344,14 +344,20 @@ export class Generations {
       this.#waits = false;
       if (signal.aborted) return;
       for (const concern of [...this.#open.keys()]) this.#judge(concern);
-      for (const group of this.#suspects.groups()) this.#tryNext(group);
+      if (this.#isTrying) this.#tryNext();
     });
   }
+}
+
+/** A suspect in force while the others are not. `until`: on the clock, known once it is published. */
+interface Trial {
+  readonly suspect: Suspect;
+  until: number | undefined;
 }
 
 /** A concern whose refusals do not count yet. */
 interface Open {
   until: number;
-  /** Objects that clients have refused together with it, and that have been ruled out since; by key. */
-  readonly shared: Set<string>;
+  /** Clients have refused it together with what has been ruled out since. */
+  isShared: boolean;
 }
