@@ -292,7 +292,7 @@ items:
     const gone = 'apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: a}\n$patch: delete\n';
     expect(said(gone)).toEqual([patch]);
     expect(said('- op: remove\n- path: /a\n')).toEqual([expect.stringMatching(/^error /)]);
-    // Objects without their `---` are no file of another tool.
+    // Objects without their `---` do not belong to another tool.
     for (const text of [
       '- apiVersion: v1\n  kind: Service\n  metadata: {name: a}\n',
       '- kind: Gateway\n',

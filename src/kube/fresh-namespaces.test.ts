@@ -189,7 +189,7 @@ test('a caller without a read has its turn, however many one other waits for', a
   expect(many.filter((each) => each === undefined)).toHaveLength(200 - 50 - 60 + 1);
 });
 
-test('those who asked during reads are no exception', async () => {
+test('the bound includes those who asked during reads', async () => {
   const { clock, answers, readBy } = setup({ waits: true });
   readBy('a', ...names('n', 50));
   await clock.settle();

@@ -186,7 +186,7 @@ test('a root that has lost an empty list does not see what comes into it', () =>
   expect(lab.look(two)).toEqual({ a: ['1', '2'], b: ['1', undefined] });
 });
 
-test('a list that is reached in two ways is no news', () => {
+test('a list that a root gains a second way to changes nothing', () => {
   const lab = new Lab();
   lab.publish({ 'mesh/a': '1' });
   lab.place('one', 'mesh', 'middle');
