@@ -149,7 +149,8 @@ export function declareGatewayRoutes(
     const { router, sources } = members[0].value;
     for (const [i, source] of sources.entries()) emit(`${key}|${i}`, useOf(router, source));
   });
-  const pieces = declareRoutePieces(graph, 'gatewayRoutePieces', deps, [uses], (use, read) => {
+  const each = (use: GatewayRouteUse) => [use];
+  const pieces = declareRoutePieces(graph, 'gatewayRoutePieces', deps, [uses], each, (use, read) => {
     const router = read.get(routers.classes, use.router);
     if (router === undefined) return undefined;
     const { parent, port: listenerPort, secure: tls } = use;

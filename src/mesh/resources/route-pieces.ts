@@ -21,18 +21,19 @@ export interface RoutePieces {
  * Routes, encoded once for all virtual hosts that use them, whatever their host or table. A list of thousands is built in
  * pieces, each in a separate step.
  */
-export function declareRoutePieces<Use extends RouteUse>(
+export function declareRoutePieces<User, Use extends RouteUse>(
   graph: Graph,
   name: string,
   { bindings, encoder }: { readonly bindings: RouteBindings; readonly encoder: Encoder },
-  uses: readonly Collection<Use>[],
+  users: readonly Collection<User>[],
+  usesOf: (user: User) => readonly Use[],
   contextOf: (use: Use, read: Reader) => RouteContext | undefined,
 ): RoutePieces {
   const used = graph.derive(
     `${name}.used`,
-    graph.index(`${name} by routes`, uses, (_, { routes }) => [routes]),
-    (key, members, read, emit: Emit<Use>) => {
-      const use = members[0].value;
+    graph.index(`${name} by routes`, users, (_, user) => usesOf(user).map(({ routes }) => routes)),
+    (key, [first], read, emit: Emit<Use>) => {
+      const use = usesOf(first.value).find(({ routes }) => routes === key)!;
       const count = bindings.countPieces(read, use.key);
       for (let i = 0; i < count; i++) emit(pieceKey(key, i), use);
     },
