@@ -7,6 +7,7 @@ import { type Source, wholeObjects } from '../../model/provenance.ts';
 import { MESH } from '../../model/route-binding.ts';
 import type { MeshService } from '../../model/service.ts';
 import type { CoveredServices } from '../clients/covered-services.ts';
+import { isServedNow } from '../clients/destinations.ts';
 import { clientOf } from '../clients/lookups.ts';
 import type { RouteHosts } from '../clients/route-hosts.ts';
 import { type HostPlace, type HostRoutes, type RoutesOfView, ownClients } from '../clients/routes-of-view.ts';
@@ -19,7 +20,6 @@ import { type Rules, ruleOf } from '../objects/rules.ts';
 import type { Services } from '../objects/services.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
 import { type Settings, settingOf } from '../settings.ts';
-import { isServedNow, lookupFor } from './destinations.ts';
 import { type RoutePieces, declareRoutePieces } from './route-pieces.ts';
 import { type Content, defaultContent, routedContent } from './virtual-host-content.ts';
 
@@ -50,11 +50,13 @@ export function declareVirtualHosts(graph: Graph, deps: RouteDeps): readonly Col
   const { ofServices, ofHosts } = deps.routesOfView;
   const usesOf = ({ uses }: HostRoutes) => uses;
   const pieces = declareRoutePieces(graph, 'routePieces', deps, [ofServices, ofHosts], usesOf, (use, read) => ({
-    client: clientOf(use.local ? ownClients(use.view) : use.view, optionsOf(read, deps.inputs).domainSuffix),
-    lookup: lookupFor(use.view, read, deps),
-    settings: settingOf(read, deps.settings.routes),
-    parent: MESH,
-    listenerPort: use.listenerPort,
+    view: use.view,
+    scope: {
+      client: clientOf(use.local ? ownClients(use.view) : use.view, optionsOf(read, deps.inputs).domainSuffix),
+      settings: settingOf(read, deps.settings.routes),
+      parent: MESH,
+      listenerPort: use.listenerPort,
+    },
   }));
   const build = (name: string, source: Collection<HostRoutes>) =>
     graph.derive(
@@ -92,7 +94,7 @@ function contentOf(
   deps: RouteDeps,
 ): Content {
   const rule = ruleOf(read, deps.rules, id, service);
-  const served = isServedNow(service, port, {}, read, deps);
+  const served = isServedNow(service, port, read, deps);
   const settings = settingOf(read, deps.settings.routes);
   return defaultContent({ service, port, rule, served, settings }, place.view.traits);
 }
