@@ -83,7 +83,8 @@ import { declareSidecars } from './mesh/objects/sidecars.ts';
 import { declarePortsByRoutes } from './mesh/clients/served-ports.ts';
 import { declareRoutesOfView } from './mesh/clients/routes-of-view.ts';
 import { declareViews } from './mesh/clients/views.ts';
-import { declareVirtualServices } from './mesh/objects/virtual-services.ts';
+import { declareVirtualServiceFindings } from './mesh/virtual-services/findings.ts';
+import { declareVirtualServices } from './mesh/virtual-services/virtual-services.ts';
 
 /** The map of the system: every collection and edge between objects and what proxies get. */
 export interface Mesh {
@@ -196,7 +197,6 @@ export function buildMesh(
     services,
     endpoints,
     rules,
-    virtualServices,
     bindings,
     sidecars,
     policies,
@@ -275,7 +275,8 @@ export function buildMesh(
     policies.peers.parsed,
     policies.requests.parsed,
     policies.authorization.parsed,
-    ...declareReferences(graph, { ...deps, gateways: gateways.models }),
+    ...declareVirtualServiceFindings(graph, virtualServices, gateways.models, deps),
+    ...declareReferences(graph, deps),
     ...declareSizeLimits(graph, deps),
     ...declareConflicts(graph, inputs, services, bindings, sidecars),
     listenerConflicts,

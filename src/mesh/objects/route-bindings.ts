@@ -1,3 +1,4 @@
+import type { Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
 import type { DestinationName } from '../../model/client.ts';
@@ -30,6 +31,8 @@ export interface RouteRules {
   dependsOnNamespace(read: Reader, key: string): boolean;
   /** What it says about connections. Undefined: it is gone. */
   connections(read: Reader, key: string): ConnectionRoutes | undefined;
+  /** What its owner is told about rules that compare claims, where nothing verifies tokens. */
+  unverifiedClaims(read: Reader, key: string, scope: RouteScope): readonly Problem[];
   /** In how many pieces the rules are settled, each small enough for one step of a commit. */
   countPieces(read: Reader, key: string): number;
   /** What a piece of the rules leads to: distinct, as far as clients may see it differently. */
@@ -100,6 +103,8 @@ export function declareRouteBindings(graph: Graph, frontEnds: readonly RouteFron
     canHold: (read, key, scope) => ask(key, (rules, objectKey) => rules.canHold(read, objectKey, scope)),
     dependsOnNamespace: (read, key) => ask(key, (rules, objectKey) => rules.dependsOnNamespace(read, objectKey)),
     connections: (read, key) => ask(key, (rules, objectKey) => rules.connections(read, objectKey)),
+    unverifiedClaims: (read, key, scope) =>
+      ask(key, (rules, objectKey) => rules.unverifiedClaims(read, objectKey, scope)),
     countPieces: (read, key) => ask(key, (rules, objectKey) => rules.countPieces(read, objectKey)),
     destinations: (read, key, piece) => ask(key, (rules, objectKey) => rules.destinations(read, objectKey, piece)),
     settle: (read, key, piece, context) =>

@@ -23,10 +23,11 @@ import {
   reconcileVirtualService,
 } from '../../reconcilers/virtual-service/virtual-service.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
-import { type InForce, declareReconciled } from './in-force.ts';
-import type { RouteFrontEnd, RouteRules } from './route-bindings.ts';
+import { type InForce, declareReconciled } from '../objects/in-force.ts';
+import type { RouteFrontEnd, RouteRules } from '../objects/route-bindings.ts';
 import type { HasProblems } from '../findings/problems.ts';
 import { type Settings, settingOf } from '../settings.ts';
+import { unverifiedClaims } from './unverified-claims.ts';
 
 export interface VirtualServices {
   readonly parsed: Collection<ReconciledVirtualService & InForce>;
@@ -145,6 +146,10 @@ function rulesOf({
     connections: (read, key) => read.get(connections, key),
     countPieces: (read, key) => read.get(cut, key)?.length ?? 0,
     destinations: (read, key, piece) => read.get(cut, key)?.[piece]?.destinations ?? [],
+    unverifiedClaims(read, key, scope) {
+      const model = read.get(routes, key);
+      return model === undefined ? [] : unverifiedClaims(model, scope);
+    },
     settle(read, key, piece, context) {
       const found = read.get(cut, key)?.[piece];
       const model = read.get(routes, key);

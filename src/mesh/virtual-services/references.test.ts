@@ -1,9 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
-import { resolveDestination } from '../../settle/destination.ts';
+import { Derived } from '../../cache/derived.ts';
 import { conditionsOf } from '../../status/conditions.ts';
 import { TestMesh, connectedProxy, readObjects } from '../../../test/harness/mesh.ts';
-
-vi.mock('../../settle/destination.ts', { spy: true });
 
 const service = (name: string, ports: string, namespace = 'shop', exportTo = '*'): string => `
 apiVersion: v1
@@ -75,11 +73,14 @@ test('a destination is not looked up for each port of the hosts', () => {
   const routes = numbers.map((i) => `{route: [{destination: {host: x${i}}}]}`);
   const mesh = new TestMesh({ oracle: false });
   mesh.apply(readObjects(many));
-  vi.mocked(resolveDestination).mockClear();
+  const record = vi.spyOn(Derived.prototype as unknown as { record: () => unknown }, 'record');
   mesh.apply(readObjects(route(`{hosts: [a], http: [${routes.join(', ')}]}`)));
-  const { calls } = vi.mocked(resolveDestination).mock;
-  expect(calls.length).toBeGreaterThanOrEqual(60);
-  expect(calls.length).toBeLessThan(200);
+  const reads = record.mock.contexts.filter(
+    (each) => (each as unknown as Derived<unknown, unknown>).name === 'references of routes',
+  );
+  record.mockRestore();
+  expect(reads.length).toBeGreaterThanOrEqual(60);
+  expect(reads.length).toBeLessThan(400);
 });
 
 test('a Gateway that is named again and again is compared once, and with all hosts at once', () => {
