@@ -105,7 +105,7 @@ module.exports = {
       'credentials/',
       'debug/(cluster-report|peer-address)\\.ts$',
       'directory/folder\\.ts$',
-      'engine/(committer|engine|mesh-config-choice|namespace-filter)\\.ts$',
+      'engine/(committer|engine|mesh-config-choice|namespace-filter|wanted)\\.ts$',
       'etcd/(access|error)\\.ts$',
       'kube/',
       'mesh\\.ts$',

@@ -32,13 +32,13 @@ export async function explainAccess(question: AccessQuestion, signal: AbortSigna
     const why = found !== undefined && 'error' in found ? `would be refused: ${found.error}` : 'has no proxy';
     throw new UsageError(`--to: ${question.to.namespace}/${question.to.name} ${why}`);
   };
-  const accessNow = (): WorkloadAccess => existing(mesh.accessOf(proxy.stream));
-  const gatewayNow = (): GatewayAccess => existing(mesh.gatewayAccessOf(proxy.stream));
+  const accessNow = (): WorkloadAccess => existing(mesh.access.atSidecar(proxy.stream));
+  const gatewayNow = (): GatewayAccess => existing(mesh.access.atGateway(proxy.stream));
   if (question.token !== undefined) {
     const { issuers } = isRouter ? gatewayNow() : accessNow();
     remarks.push(...(await fetchKeys(offline, issuers, question.jwksAllowedNetworks, signal)));
   }
-  const about = { ip, trustDomain: mesh.trustDomain() };
+  const about = { ip, trustDomain: mesh.clusters.trustDomain() };
   const now = Math.floor(Date.now() / 1000);
   const judgeNow = (): Judgement => {
     if (isRouter) {

@@ -100,7 +100,9 @@ export function buildOnce(
   });
   for (const [kind, found] of loaded.objects) objects.replace(kind, found);
   const wanted = new Set<CredentialKey>();
-  mesh.onWantedCredentials((key, object) => object && wanted.add(key));
+  graph.follow(mesh.wanted.credentials, (changes) => {
+    for (const { key, after } of changes) if (after !== undefined) wanted.add(key);
+  });
   graph.commit(writes);
   if (isComplete) {
     writes.length = 0;
@@ -111,7 +113,7 @@ export function buildOnce(
   }
   const { allocated } = mesh.inputs;
   graph.commit(
-    Array.from(allocateAll(mesh.addressClaims.entries()), ([key, addresses]) => allocated.write(key, addresses)),
+    Array.from(allocateAll(mesh.wanted.addresses.entries()), ([key, addresses]) => allocated.write(key, addresses)),
   );
   // Without a server a bug would go unnoticed, and findings would be missing.
   for (const { error } of graph.failures.values()) throw error;

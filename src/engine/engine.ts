@@ -147,9 +147,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     enter: (proxy) => departures.connected(proxy),
     leave: (stream) => committer.write(inputs.proxies.write(stream, undefined)),
     isBusy: () => committer.stats.pending > 0,
-    isMade: (traits) => mesh.isMade(traits),
-    viewsOf: (proxy) => mesh.viewsOf(proxy),
-    proxiesWith: (views) => mesh.proxiesWith(views),
+    isMade: (traits) => mesh.classes.isMade(traits),
+    viewsOf: (proxy) => mesh.classes.viewsOf(proxy),
+    proxiesWith: (views) => mesh.classes.proxiesWith(views),
     makeShards: (views, shards) => committer.write(inputs.shardsMade.write(views, shards)),
     services: () => mesh.services.size,
     now: () => clock.now(),
@@ -161,8 +161,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const admission = new Admission({
     budgets,
     departures,
-    preview: (proxy) => mesh.preview(proxy),
-    portsOf: (workload) => mesh.portsOf(workload),
+    preview: (proxy) => mesh.classes.preview(proxy),
+    portsOf: (workload) => mesh.classes.portsOf(workload),
     refused: (refusal) => graph.contain('refusals', () => options.notAdmitted(refusal)),
   });
   const credentials = new CredentialStore({
@@ -177,7 +177,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     isServing: () => ready,
     signal: options.signal,
   });
-  const isInForce = (key: string, object: ObjectGeneration): boolean => isServed(mesh.verdictOf(key), object);
+  const isInForce = (key: string, object: ObjectGeneration): boolean => isServed(mesh.verdicts.get(key), object);
   const progress = new ProgressOfObjects({ inputs, clock, isInForce });
   const generations = new Generations({
     inputs,
@@ -311,8 +311,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     ready: () => ready && !draining,
     draining: () => draining,
     servingSince: () => servingSince,
-    trustDomain: () => mesh.trustDomain(),
-    trustDomainOf: (cluster) => mesh.trustDomainOf(cluster),
+    trustDomain: () => mesh.clusters.trustDomain(),
+    trustDomainOf: (cluster) => mesh.clusters.trustDomainOf(cluster),
     admission,
     onConverged(observer) {
       converged = observer;

@@ -96,7 +96,7 @@ class Lab {
     const { objects, waiting } = this.mesh.inputs;
     const newest = objects[kind as KindName].get(key);
     if (newest === undefined || !isCustom(kind as KindName)) return specOf(newest);
-    const verdict = this.mesh.verdictOf(generationKey(kind as 'VirtualService', key));
+    const verdict = this.mesh.verdicts.get(generationKey(kind as 'VirtualService', key));
     if (verdict?.inForce === undefined) return specOf(newest);
     if (verdict.inForce === 'nothing') return undefined;
     const { instead } = waiting.get(generationKey(kind as 'VirtualService', key))!;
@@ -107,7 +107,7 @@ class Lab {
   /** Why an object is not in force as it is. */
   waits({ kind, metadata: { namespace = '', name } }: KubernetesObject): string | undefined {
     const key = generationKey(kind as 'VirtualService', objectKey('Kubernetes', namespace, name));
-    return this.mesh.verdictOf(key)?.waits;
+    return this.mesh.verdicts.get(key)?.waits;
   }
 
   next<T extends KubernetesObject>(object: T): T {

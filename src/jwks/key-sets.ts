@@ -59,9 +59,9 @@ export class KeySets {
   /**
    * A source that is wanted is fetched at once, and then from time to time.
    *
-   * @param namespace in whose turns it is fetched.
+   * @param wanted `namespace`: in whose turns it is fetched.
    */
-  want(key: string, source: JwksSource, namespace: string): void {
+  want(key: string, { source, namespace }: { readonly source: JwksSource; readonly namespace: string }): void {
     if (this.#options.signal.aborted) return;
     const known = this.#entries.get(key);
     if (known?.source.timeout === source.timeout) return;

@@ -19,7 +19,7 @@ export interface RootDistributionOptions {
   readonly roots: () => string;
   /** The configuration by which API servers ask us about Pods; absent: somebody else keeps the roots in it. */
   readonly injectionWebhook?: string;
-  readonly namespaces: Pick<Mesh['namespaces'], 'of' | 'get'>;
+  readonly namespaces: Pick<Mesh['clusters']['namespaces'], 'of' | 'get'>;
   /** Id of the own cluster. */
   readonly clusterId: string;
   readonly rootNamespace: string;

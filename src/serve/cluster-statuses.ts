@@ -47,8 +47,8 @@ export function keepStatuses(options: ClusterStatusesOptions): ClusterStatuses {
   const replicas = new Replicas({
     progress,
     servingSince: () => dateOf(engine.servingSince()),
-    others: () => (pod === undefined ? [] : mesh.replicasOf(objectKey(clusterId, pod.namespace, pod.name))),
-    isRunning: (name) => mesh.isRunning(podKey(name)),
+    others: () => (pod === undefined ? [] : mesh.clusters.replicasOf(objectKey(clusterId, pod.namespace, pod.name))),
+    isRunning: (name) => mesh.clusters.isRunning(podKey(name)),
     isConfirmed,
     rejected: ({ key, uid, generation, progress: said }) => {
       if (said.state !== 'refused') return;
@@ -78,14 +78,17 @@ export function keepStatuses(options: ClusterStatusesOptions): ClusterStatuses {
   });
   const addresses = new AddressAllocator();
   const said = new StatusesWithAddresses(writer, (key) => addresses.of(parseGenerationKey(key).objectKey));
-  mesh.onAddressClaims((claims) => {
+  mesh.graph.follow(mesh.wanted.addresses, (changes) => {
+    const claims = new Map(changes.map(({ key, after }) => [key, after]));
     for (const key of addresses.update(claims)) said.again(generationKey('ServiceEntry', key));
   });
-  mesh.onConditions((key, verdict) => statuses.judged(key, verdict));
-  mesh.onExports((key, verdict) => {
-    const id = `ServiceExport/${key}`;
-    if (verdict === undefined || verdict.isRemote) writer.forget(id);
-    else writer.set(id, { kind: 'ServiceExport', signature, ...verdict });
+  mesh.verdicts.follow((key, verdict) => statuses.judged(key, verdict));
+  mesh.graph.follow(mesh.clusters.exports, (changes) => {
+    for (const { key, after: verdict } of changes) {
+      const id = `ServiceExport/${key}`;
+      if (verdict === undefined || verdict.isRemote) writer.forget(id);
+      else writer.set(id, { kind: 'ServiceExport', signature, ...verdict });
+    }
   });
   progress.onChange(() => reports?.changed());
   committer.onCommit(() => {

@@ -177,11 +177,11 @@ const heapOf = ({ heapBytes = getHeapStatistics().heap_size_limit }: SourceSurro
 /** Files have no status to keep automatic addresses in: they follow from all of them together. */
 function allocateForFiles({ mesh, committer }: Engine): void {
   let before: ReadonlyMap<string, readonly AllocatedAddress[]> = new Map();
-  mesh.onAddressClaims(() => {
-    const after = allocateAll(mesh.addressClaims.entries());
+  const write = committer.into(mesh.inputs.allocated);
+  mesh.graph.follow(mesh.wanted.addresses, () => {
+    const after = allocateAll(mesh.wanted.addresses.entries());
     for (const key of new Set([...before.keys(), ...after.keys()]))
-      if (!isDeepStrictEqual(before.get(key), after.get(key)))
-        committer.write(mesh.inputs.allocated.write(key, after.get(key)));
+      if (!isDeepStrictEqual(before.get(key), after.get(key))) write(key, after.get(key));
     before = after;
   });
 }
@@ -237,14 +237,15 @@ function clusterSource(
       ...shared,
       roots: () => roots.pem,
       rotation: { namespace: rootNamespace, text: () => roots.rotation },
-      namespaces: () => mesh.namespaces.of(clusterId).filter((name) => !engine.objects.leavesOut(name)),
-      isWanted: (name) => mesh.namespaces.get(clusterId, name) !== undefined && !engine.objects.leavesOut(name),
+      namespaces: () => mesh.clusters.namespaces.of(clusterId).filter((name) => !engine.objects.leavesOut(name)),
+      isWanted: (name) =>
+        mesh.clusters.namespaces.get(clusterId, name) !== undefined && !engine.objects.leavesOut(name),
     });
   const injectionWebhook = config.webhooks?.configurations.injection;
   const distribution =
     roots &&
     new RootDistribution({
-      ...{ clusterId, rootNamespace, namespaces: mesh.namespaces },
+      ...{ clusterId, rootNamespace, namespaces: mesh.clusters.namespaces },
       roots: () => roots.pem,
       ...(injectionWebhook !== undefined && { injectionWebhook }),
     });
@@ -252,7 +253,7 @@ function clusterSource(
     if (cluster === clusterId) rootCertificates?.changed(names);
     else distribution?.changed(cluster, names);
   };
-  mesh.namespaces.onChange(namespacesChanged);
+  mesh.clusters.namespaces.onChange(namespacesChanged);
   engine.onSelection(namespacesChanged);
   const configurations = roots === undefined ? [] : webhookConfigurations(config, shared, roots);
   roots?.onChange(() => {

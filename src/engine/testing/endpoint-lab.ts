@@ -70,7 +70,7 @@ export class EndpointLab {
   /** Addresses that no slice lists, of all Services; sorted. */
   held(): readonly string[] {
     this.#commit();
-    return [...this.mesh.heldEndpoints.held.entries()]
+    return [...this.mesh.endpoints.held.held.entries()]
       .flatMap(([, { service, endpoints }]) => endpoints.map(({ address }) => `${service} ${address}`))
       .sort();
   }
