@@ -41,6 +41,7 @@ import { printSelector, selects } from '../model/labels.ts';
 import { allocateAll } from '../engine/address-allocator.ts';
 import { Discovery } from '../engine/discovery.ts';
 import { NamespaceFilter, leftOutMessage } from '../engine/namespace-filter.ts';
+import { credentialListener } from '../engine/object-listeners.ts';
 import { ObjectWriter } from '../engine/object-writer.ts';
 import { type ServedType, servedTypeNames } from '../envoy/encode/served-types.ts';
 import { jsonOf, snapshotOf } from '../debug/snapshot.ts';
@@ -82,14 +83,7 @@ export function buildOnce(
     source: settings.clusterId,
     revision: undefined,
     inputs: mesh.inputs,
-    credentials,
-    peers: { changed: () => undefined },
-    generations: { changed: () => undefined },
-    endpoints: {
-      changed: () => undefined,
-      listed: (_, deliver) => deliver(),
-      caughtUp: () => undefined,
-    },
+    listeners: [credentialListener(credentials)],
     write: (write) => writes.push(write),
   });
   const { rootNamespace } = settings;

@@ -44,11 +44,9 @@ class Lab {
       clock: this.clock,
       signal: new AbortController().signal,
     });
-    const nobody = { found: () => undefined, changed: () => undefined };
-    const shared = { revision: undefined, inputs, credentials: nobody, peers: nobody, generations: nobody, write };
-    const endpoints = { changed: nothing, caughtUp: nothing, listed: (_: unknown, deliver: () => void) => deliver() };
-    this.writer = new ObjectWriter({ source: 'Kubernetes', ...shared, endpoints, waiting: this.waiting });
-    this.others = new ObjectWriter({ source: 'b', isRemote: true, ...shared, endpoints, waiting: this.waiting });
+    const shared = { revision: undefined, inputs, listeners: [], write };
+    this.writer = new ObjectWriter({ source: 'Kubernetes', ...shared, waiting: this.waiting });
+    this.others = new ObjectWriter({ source: 'b', isRemote: true, ...shared, waiting: this.waiting });
     write(inputs.options.write(ONE, options));
   }
 
@@ -122,8 +120,6 @@ class Lab {
     this.mesh.graph.commit(this.#writes.splice(0));
   }
 }
-
-function nothing(): void {}
 
 const specOf = (object: (KubernetesObject & { spec?: unknown }) | undefined): unknown => object?.spec;
 
