@@ -17,13 +17,8 @@ import { releaseEndpoints } from './commands/endpoint-release.ts';
 import { publishedRotation } from './commands/published-rotation.ts';
 import type { Amend } from './envoy/encode/encoder.ts';
 import { type Protos, createProtos } from './envoy/encode/proto.ts';
-import {
-  type ObjectSource,
-  type OpenSource,
-  type SourceSurroundings,
-  openSource,
-  startSource,
-} from './serve/object-source.ts';
+import { type ObjectSource, type OpenSource, type SourceSurroundings, openSource } from './serve/object-source.ts';
+import { startSource } from './serve/start-source.ts';
 import { GatewayHosts } from './gateway-hosts/host-addresses.ts';
 import { lookUpHost } from './gateway-hosts/look-up.ts';
 import { explainAccess } from './commands/explain-access.ts';
