@@ -38,7 +38,7 @@ withPeers(['envoy', 'etcd', 'helm', 'kube-apiserver', 'kubectl'], 'proxies of an
         await api.kubectl('create', 'serviceaccount', 'server', '-n', 'shop');
       }),
     );
-    await own.kubectl('apply', '--server-side', '-f', join(import.meta.dirname, '../../crds'));
+    await own.kubectl('apply', '--server-side', '-f', join(import.meta.dirname, '../../charts/fairlead/crds'));
     await own.kubectl('wait', '--for=condition=Established', 'crd', '--all');
     await east.kubectl('create', 'serviceaccount', 'reader', '-n', 'istio-system');
     await grantEast('read', '--verb=list,watch', '--resource=*.*');
