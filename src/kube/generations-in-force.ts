@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { nameKey, parseNameKey } from '../api/keys.ts';
 import { isObject, type Json } from '../api/json.ts';
 import { type KubernetesObject, revisionOf } from '../api/object.ts';
 import { sleep, type Clock } from '../base/clock.ts';
@@ -187,7 +188,7 @@ export class GenerationsInForce {
   }
 
   #mark(key: string): void {
-    if (this.#terms.size > 0) this.#due.add(partsOf(key)[0], key);
+    if (this.#terms.size > 0) this.#due.add(parseNameKey(key).namespace, key);
   }
 
   #end(): void {
@@ -243,7 +244,7 @@ export class GenerationsInForce {
     term: AbortSignal,
   ): Promise<void> {
     const { api, outages } = this.#options;
-    const [namespace, name] = partsOf(key);
+    const { namespace, name } = parseNameKey(key);
     const path = objectPath(type, namespace, name);
     const signal = AbortSignal.any([term, this.#options.signal]);
     try {
@@ -295,7 +296,8 @@ export class GenerationsInForce {
   }
 
   #latest(key: string): KubernetesObject | undefined {
-    return this.#informer.latest(...partsOf(key));
+    const { namespace, name } = parseNameKey(key);
+    return this.#informer.latest(namespace, name);
   }
 
   /** As far as we know, which may be more than the informer has heard. */
@@ -377,12 +379,7 @@ function trim(raw: Json): KubernetesObject {
 }
 
 function keyOf({ metadata }: KubernetesObject): string {
-  return `${metadata.namespace ?? ''}/${metadata.name}`;
-}
-
-function partsOf(key: string): [namespace: string, name: string] {
-  const slash = key.indexOf('/');
-  return [key.slice(0, slash), key.slice(slash + 1)];
+  return nameKey(metadata.namespace ?? '', metadata.name);
 }
 
 function versionOf({ metadata }: KubernetesObject): string {

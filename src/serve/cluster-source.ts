@@ -1,3 +1,4 @@
+import { parseNameKey } from '../api/keys.ts';
 import { type KindName, kindsToRead } from '../api/kinds.ts';
 import { meshConfigNames } from '../api/mesh-config-names.ts';
 import { systemClock } from '../base/clock.ts';
@@ -215,6 +216,6 @@ function reportsOf(
 }
 
 function podWith(identity: string, uid: string | undefined) {
-  const [namespace = '', name] = identity.split('/');
-  return name === undefined || uid === undefined ? undefined : { namespace, name, uid };
+  const { namespace, name } = parseNameKey(identity);
+  return name === '' || uid === undefined ? undefined : { namespace, name, uid };
 }

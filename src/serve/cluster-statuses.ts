@@ -1,3 +1,4 @@
+import { parseNameKey } from '../api/keys.ts';
 import type { CustomKindName, KindName } from '../api/kinds.ts';
 import { isObject } from '../api/json.ts';
 import { type KubernetesObject, objectKey } from '../api/object.ts';
@@ -41,7 +42,7 @@ export function keepStatuses(options: ClusterStatusesOptions): ClusterStatuses {
     wasAcknowledged(latest(object.kind, object.namespace, object.name), object);
   progress.recall(isConfirmed);
   const podKey = (replica: string): string => {
-    const [namespace = '', name = ''] = replica.split('/');
+    const { namespace, name } = parseNameKey(replica);
     return objectKey(clusterId, namespace, name);
   };
   const replicas = new Replicas({
