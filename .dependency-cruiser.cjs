@@ -136,6 +136,19 @@ module.exports = {
       'directory/lines\\.ts$',
     ]),
     only('kube', 'kube/', ['kube/', 'api/', 'cache/', 'base/']),
+    {
+      // How one talks to an API server, what is read from it, and what is written.
+      name: 'kube-writing-on-top',
+      severity: 'error',
+      from: { path: '^src/kube/(client|reading)/', pathNot: '\\.test\\.ts$' },
+      to: { path: '^src/kube/writing/' },
+    },
+    {
+      name: 'kube-client-knows-no-reading',
+      severity: 'error',
+      from: { path: '^src/kube/client/', pathNot: '\\.test\\.ts$' },
+      to: { path: '^src/kube/reading/' },
+    },
     only('directory', 'directory/', ['directory/', 'api/', 'cache/', 'yaml/']),
     only('mesh', 'mesh', [
       'mesh',

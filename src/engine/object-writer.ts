@@ -4,7 +4,7 @@ import { isObject } from '../api/json.ts';
 import { type KubernetesObject, type ObjectMeta, objectKey, parseObjectKey, revisionOf } from '../api/object.ts';
 import type { ObjectSink } from '../api/source.ts';
 import type { Write } from '../cache/graph.ts';
-import { isBefore } from '../kube/resource-version.ts';
+import { isBefore } from '../kube/client/resource-version.ts';
 import { type Inputs, ONE, defaultMeshOptions } from '../mesh/inputs.ts';
 import type { EndpointHistory } from './endpoint-history.ts';
 import type { ObjectListener } from './object-listeners.ts';

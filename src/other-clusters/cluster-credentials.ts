@@ -4,7 +4,7 @@ import { entriesOfConfigMap, entriesOfSecret } from '../credentials/entries.ts';
 import { type Entries, credentialEntries } from '../credentials/read-credential.ts';
 import type { Engine } from '../engine/engine.ts';
 import { followWanted } from '../engine/wanted.ts';
-import { NamedObjects, type NamedObjectsOptions } from '../kube/named-objects.ts';
+import { NamedObjects, type NamedObjectsOptions } from '../kube/reading/named-objects.ts';
 import { type CredentialObject, GRANTS, grantsIn, parseAccountKey, parseCredentialKey } from '../model/credential.ts';
 import type { WantedCredential } from '../mesh/resources/credentials.ts';
 import { WantedByCluster } from './wanted-by-cluster.ts';

@@ -8,7 +8,7 @@ import type { ExportReport } from '../debug/cluster-report.ts';
 import type { Committer } from '../engine/committer.ts';
 import { EtcdError } from '../etcd/error.ts';
 import type { Mesh } from '../mesh.ts';
-import type { Log } from '../kube/log.ts';
+import type { Log } from '../kube/client/log.ts';
 
 export interface ClusterMeshExportOptions {
   readonly mesh: Pick<Mesh, 'graph' | 'clusters'>;

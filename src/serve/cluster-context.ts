@@ -1,8 +1,8 @@
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config/config.ts';
 import type { Engine } from '../engine/engine.ts';
-import type { KubeApi } from '../kube/client.ts';
-import type { Outages } from '../kube/outages.ts';
+import type { KubeApi } from '../kube/client/client.ts';
+import type { Outages } from '../kube/client/outages.ts';
 import type { Logger } from '../ops/logger.ts';
 
 /** What everything shares that talks to the own API server. */

@@ -7,7 +7,7 @@ import {
   type GenerationInForce,
   GenerationsInForce,
   type GenerationsInForceOptions,
-} from '../kube/generations-in-force.ts';
+} from '../kube/writing/generations-in-force.ts';
 import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 
 export interface ClusterGenerationsOptions extends Pick<

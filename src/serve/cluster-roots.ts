@@ -1,5 +1,5 @@
-import { RootCertificates } from '../kube/root-certificates.ts';
-import type { WebhookConfiguration } from '../kube/webhook-configuration.ts';
+import { RootCertificates } from '../kube/writing/root-certificates.ts';
+import type { WebhookConfiguration } from '../kube/writing/webhook-configuration.ts';
 import { RootDistribution } from '../other-clusters/root-distribution.ts';
 import type { ClusterContext } from './cluster-context.ts';
 import type { Roots } from './object-source.ts';

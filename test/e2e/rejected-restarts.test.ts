@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { objectPath } from '../../src/kube/paths.ts';
+import { objectPath } from '../../src/kube/client/paths.ts';
 import { kindOf } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { afterSuite } from '../../src/testing/on-end.ts';

@@ -4,7 +4,7 @@ import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createProgram } from '../../src/app.ts';
 import { runCli } from '../../src/cli/cli.ts';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
-import { PROBE } from '../../src/kube/webhook-entries.ts';
+import { PROBE } from '../../src/kube/writing/webhook-entries.ts';
 import { afterSuite } from '../../src/testing/on-end.ts';
 import { CHART, renderChart } from '../chart/chart.ts';
 import { Program } from '../features/program.ts';
