@@ -105,7 +105,8 @@ module.exports = {
       'credentials/',
       'debug/(cluster-report|peer-address)\\.ts$',
       'directory/folder\\.ts$',
-      'engine/(committer|engine|mesh-config-choice|namespace-filter|wanted)\\.ts$',
+      'engine/(committer|engine|wanted)\\.ts$',
+      'sources/',
       'etcd/(access|error)\\.ts$',
       'kube/',
       'mesh\\.ts$',
@@ -149,6 +150,8 @@ module.exports = {
       from: { path: '^src/kube/client/', pathNot: '\\.test\\.ts$' },
       to: { path: '^src/kube/reading/' },
     },
+    // What all sources pass on their way to the graph.
+    only('sources', 'sources/', ['sources/', 'api/', 'cache/equal\\.ts$', 'model/', 'reconcilers/mesh-config/']),
     only('directory', 'directory/', ['directory/', 'api/', 'cache/', 'yaml/']),
     only('mesh', 'mesh', [
       'mesh',

@@ -14,7 +14,7 @@ import { FreshNamespaces } from '../kube/reading/fresh-namespaces.ts';
 import type { Log } from '../kube/client/log.ts';
 import { Outages } from '../kube/client/outages.ts';
 import { Pace } from '../kube/client/pace.ts';
-import { MeshConfigChoice } from '../engine/mesh-config-choice.ts';
+import { MeshConfigChoice } from '../sources/mesh-config-choice.ts';
 import { meshConfigNames } from '../api/mesh-config-names.ts';
 import type { TokenIssuer } from '../secure/token-issuer.ts';
 import { version } from '../base/version.ts';

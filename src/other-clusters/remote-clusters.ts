@@ -9,7 +9,7 @@ import { printOwner } from '../clusters/owner.ts';
 import { printRefusal } from '../clusters/refusal.ts';
 import { type ClusterReport, refusedReport, reportOf } from '../debug/cluster-report.ts';
 import type { Engine } from '../engine/engine.ts';
-import type { LeftOut } from '../engine/namespace-filter.ts';
+import type { LeftOut } from '../sources/namespace-filter.ts';
 import { Budget } from '../kube/client/budget.ts';
 import type { KubeApi } from '../kube/client/client.ts';
 import type { EventRecorder } from '../kube/writing/event-recorder.ts';

@@ -1,7 +1,7 @@
 import { getHeapStatistics } from 'node:v8';
 import type { Config } from '../config/config.ts';
 import type { Engine } from '../engine/engine.ts';
-import { MeshConfigChoice } from '../engine/mesh-config-choice.ts';
+import { MeshConfigChoice } from '../sources/mesh-config-choice.ts';
 import type { KubeconfigPlace } from '../other-clusters/remote-clusters.ts';
 import type { SourceSurroundings } from './object-source.ts';
 

@@ -6,7 +6,7 @@ import type { Validate } from '../api/validate.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Config, WebhookConfig } from '../config/config.ts';
 import type { Engine } from '../engine/engine.ts';
-import { leftOutMessage } from '../engine/namespace-filter.ts';
+import { leftOutMessage } from '../sources/namespace-filter.ts';
 import type { Protos } from '../envoy/encode/proto.ts';
 import { loadInjection } from '../injection/configuration.ts';
 import { createInjector } from '../injection/injector.ts';
