@@ -1,4 +1,5 @@
 import type { ObjectRef } from './object.ts';
+import type { Place } from './place.ts';
 
 /**
  * What is wrong with an object, for its owner. Never thrown, always reported: it becomes a condition (`src/status/`) or
@@ -11,6 +12,8 @@ export interface Problem {
   readonly reason: ProblemReason;
   /** One sentence that names the value and says what to do next. */
   readonly message: string;
+  /** Where only this is wrong: at one of its parents, for example. Absent: everywhere. */
+  readonly place?: Place;
   /** Of how many findings like it this is the only one that is kept; absent: it is itself. */
   readonly standsFor?: number;
 }

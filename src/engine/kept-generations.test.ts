@@ -18,7 +18,7 @@ function object(generation: number, spec: object = { hosts: ['reviews'], http: [
 
 function verdict(generation: number, inForce?: Verdict['inForce']): Verdict {
   const at = { kind: 'VirtualService', namespace: 'shop', name: 'reviews' } as const;
-  return { ...at, uid: 'u', generation, conditions: [], ...(inForce && { inForce }) };
+  return { ...at, uid: 'u', generation, said: [], ...(inForce && { inForce }) };
 }
 
 const refusal = { nodeId: 'n', build: 'b', typeUrl: 't', name: 'r', message: 'no' };

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { WHOLE } from '../api/place.ts';
+import type { Condition } from '../status/conditions.ts';
 import { FakeClock } from '../testing/fake-clock.ts';
 import type { Progress } from '../status/programmed.ts';
 import { ObjectStatuses } from './object-statuses.ts';
@@ -36,7 +38,10 @@ function lab() {
       onChange: (observer) => void (reported = observer),
       forget: (key) => void forgotten.push(key),
     },
-    set: (_, { conditions }) => void said.push(conditions.find(({ type }) => type === 'Programmed')!.reason),
+    set: (_, { said: places }) => {
+      const reasons = places.map(({ conditions }) => conditions.find(({ type }) => type === 'Programmed')!.reason);
+      said.push(reasons.join());
+    },
     forget: () => {},
     signal: new AbortController().signal,
   });
@@ -52,9 +57,18 @@ function lab() {
     told(new Set([KEY]));
   };
   const report = (keys: readonly string[], served: boolean): void => reported(keys, served);
-  const begin = (): void => statuses.judged(KEY, { ...object, conditions: [accepted] });
+  const begin = (): void => statuses.judged(KEY, { ...object, said: [{ place: WHOLE, conditions: [accepted] }] });
+  /** At two parents, of which one does not accept it. */
+  const beginAtParents = (): void => {
+    const rejected = { ...accepted, status: 'False', reason: 'NotAllowedByListeners' } as const;
+    const at = (name: string, condition: Condition) => ({
+      place: { in: 'parents', ref: { name } } as const,
+      conditions: [condition],
+    });
+    statuses.judged(KEY, { ...object, said: [at('open', accepted), at('closed', rejected)] });
+  };
   const end = (): void => statuses.judged(KEY, undefined);
-  return { clock, said, forgotten, change, report, begin, end };
+  return { clock, said, forgotten, change, report, begin, beginAtParents, end };
 }
 
 const underway: Progress = { state: 'underway', proxies: 1, waiting: [{ nodeId: 'n' }] };
@@ -97,4 +111,11 @@ test('nobody waits for what other replicas say of an object that is gone', () =>
   expect(forgotten).toEqual([]);
   end();
   expect(forgotten).toEqual([KEY]);
+});
+
+test('what one of two parents does not accept is programmed at the other alone', () => {
+  const { said, change, beginAtParents } = lab();
+  change({ state: 'acknowledged', proxies: 1 });
+  beginAtParents();
+  expect(said).toEqual(['Programmed,NotAllowedByListeners']);
 });

@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import type { Verdict } from '../mesh/findings/conditions.ts';
+import type { Condition } from '../status/conditions.ts';
 import { type Progress, programmedCondition } from '../status/programmed.ts';
 import type { ProgressOfObjects } from './progress.ts';
 import type { Replicas } from './replicas.ts';
@@ -23,6 +24,8 @@ const SILENT_MS = 10_000;
 const RENEW_MS = 10_000;
 /** Proxies that lost their control plane are back after this long: Envoy waits at most 30 s. Milliseconds. */
 const RETURN_MS = 45_000;
+
+const acceptedIn = (conditions: readonly Condition[]): Condition => conditions.find(({ type }) => type === 'Accepted')!;
 
 /** How often it is looked whether something is due. Milliseconds. */
 const LOOK_MS = 250;
@@ -77,7 +80,6 @@ export class ObjectStatuses {
   #say(key: string, verdict: Verdict, now: number): number {
     const { progress: of, set } = this.#options;
     const { generation, uid } = verdict;
-    const accepted = verdict.conditions.find(({ type }) => type === 'Accepted')!;
     const tracked = of.get(key);
     if (tracked?.object.uid !== uid || tracked.object.generation !== generation) {
       set(key, verdict);
@@ -88,13 +90,19 @@ export class ObjectStatuses {
     const isSilent = known.state === 'silent';
     const progress: Progress = isSilent && age < SILENT_MS ? { state: 'underway', proxies: 0, waiting: [] } : known;
     const waited = Math.min(age, this.#underwayFor(key, progress, now));
-    if (progress.state === 'underway' && waited < PATIENCE_MS && accepted.status === 'True')
-      return PATIENCE_MS - waited;
+    const isAccepted = verdict.said.some(({ conditions }) => acceptedIn(conditions).status === 'True');
+    if (progress.state === 'underway' && waited < PATIENCE_MS && isAccepted) return PATIENCE_MS - waited;
     const missing = this.#missingMs();
     const { inForce, waits } = verdict;
-    const context = { accepted, inForce, waits, since: this.#timeOf(tracked.since), isComplete: missing === 0 };
-    const programmed = programmedCondition(generation, progress, context);
-    set(key, { ...verdict, conditions: [...verdict.conditions, programmed] });
+    const context = { inForce, waits, since: this.#timeOf(tracked.since), isComplete: missing === 0 };
+    const said = verdict.said.map(({ place, conditions }) => {
+      const accepted = acceptedIn(conditions);
+      return {
+        place,
+        conditions: [...conditions, programmedCondition(generation, progress, { ...context, accepted })],
+      };
+    });
+    set(key, { ...verdict, said });
     if (isSilent && age < SILENT_MS) return SILENT_MS - age;
     if (isSilent || progress.state === 'underway') return RENEW_MS;
     return progress.state === 'concernsNobody' && missing > 0 ? missing : Infinity;

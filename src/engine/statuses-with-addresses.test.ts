@@ -4,7 +4,7 @@ import type { AllocatedAddress } from '../model/address-claim.ts';
 import { StatusesWithAddresses } from './statuses-with-addresses.ts';
 
 const verdict = (kind: Verdict['kind']): Verdict => {
-  return { kind, namespace: 'shop', name: 'a', uid: 'u', generation: 1, conditions: [] };
+  return { kind, namespace: 'shop', name: 'a', uid: 'u', generation: 1, said: [] };
 };
 
 test('a ServiceEntry is written again when its addresses change, and other kinds have none', () => {

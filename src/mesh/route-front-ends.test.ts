@@ -1,11 +1,19 @@
 import { expect, test } from 'vitest';
-import { TestMesh, connectedProxy } from '../../test/harness/mesh.ts';
+import { TestMesh, connectedProxy, testEncoder } from '../../test/harness/mesh.ts';
 import { objectOf, proxy, route, service, slice } from '../../test/harness/lab.ts';
+import type { Kind } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import { type Emit, type Graph, type Input, type Write } from '../cache/graph.ts';
+import type { Place } from '../api/place.ts';
+import type { Problem } from '../api/problem.ts';
+import { type Emit, Graph, type Input, type Write } from '../cache/graph.ts';
+import { buildMesh } from '../mesh.ts';
 import { type DestinationName, targetIn } from '../model/client.ts';
 import { MESH, type Parent, type RouteBinding } from '../model/route-binding.ts';
 import { precedence } from '../model/route.ts';
+import { declareVerdicts } from './findings/conditions.ts';
+import type { HasProblems } from './findings/problems.ts';
+import { ONE, defaultMeshOptions } from './inputs.ts';
+import type { InForce } from './objects/in-force.ts';
 import type { RouteFrontEnd } from './objects/route-bindings.ts';
 
 /** Leads all requests for a host to one service. */
@@ -16,6 +24,10 @@ interface Pointer {
 }
 
 const KIND = 'Pointer';
+
+const placeOf = ({ group, kind, namespace, name }: Parent): Place => ({
+  ...{ in: 'parents', ref: { group, kind, namespace, name } },
+});
 
 const destinationOf = ({ to }: Pointer): DestinationName => ({ host: to, subset: '', port: 80 });
 
@@ -38,9 +50,18 @@ function pointers(graph: Graph): { readonly input: Input<Pointer>; readonly fron
       emit(key, { ...identity, parents, hosts: [host], exportTo: ['*'], ...holds, needs });
     },
   );
+  const problems = graph.derive('problems of Pointers', input, (key, { parents }, _, emit: Emit<HasProblems>) => {
+    const rejecting = parents.filter(({ name }) => name === 'closed');
+    const found = rejecting.map((parent): Problem => {
+      const place = placeOf(parent);
+      return { object: refOf(key), field: 'spec.parents', reason: 'Conflicted', message: 'Allow it.', place };
+    });
+    if (found.length > 0) emit(key, { problems: found });
+  });
   const frontEnd: RouteFrontEnd = {
     kind: KIND,
     bindings,
+    problems: [problems],
     rules: {
       isExclusive: false,
       chosen: (_, found) => found,
@@ -187,4 +208,39 @@ test('a host that a VirtualService names is its own, whatever wildcard another k
     { '80': [to('b')] },
     { '80': [to('c')] },
   ]);
+});
+
+test('of two parents, the one that rejects the routes has conditions of its own', () => {
+  const graph = new Graph();
+  const made: { input?: Input<Pointer> } = {};
+  const mesh = buildMesh(graph, testEncoder(), (of) => {
+    const { input, frontEnd } = pointers(of);
+    made.input = input;
+    return [frontEnd];
+  });
+  const input = made.input!;
+  const metadata = { namespace: 'shop', name: 'p', uid: 'u', generation: 3 };
+  const verdicts = declareVerdicts(graph, mesh.inputs, mesh.problems, {
+    kind: { group: 'test', kind: KIND, name: KIND } as unknown as Kind,
+    objects: graph.derive('Pointers', input, (key, _, __, emit: Emit<KubernetesObject>) =>
+      emit(key, { apiVersion: 'test/v1', kind: KIND, metadata }),
+    ),
+    reconciled: graph.input<InForce>('Pointers in force'),
+    placesOf: (read, key) => read.get(input, key)!.parents.map(placeOf),
+  });
+  const key = 'Kubernetes/shop/p';
+  const write = (...parents: Parent[]) => {
+    graph.commit([
+      mesh.inputs.options.write(ONE, defaultMeshOptions),
+      input.write(key, { host: host('a'), to: host('b'), parents }),
+    ]);
+    return verdicts.get(key)?.said.map(({ place, conditions }) => ({
+      at: place.in === 'parents' ? place.ref.name : place.in,
+      says: conditions.map(({ type, status, observedGeneration }) => `${type} ${status} ${observedGeneration}`),
+    }));
+  };
+  const closed: Parent = { ...EDGE, name: 'closed' };
+  const fine = { at: 'edge', says: ['Accepted True 3', 'ResolvedRefs True 3'] };
+  expect(write(EDGE, closed)).toEqual([fine, { at: 'closed', says: ['Accepted False 3', 'ResolvedRefs True 3'] }]);
+  expect(write(EDGE)).toEqual([fine]);
 });

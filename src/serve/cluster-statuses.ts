@@ -1,4 +1,5 @@
 import { parseNameKey } from '../api/keys.ts';
+import { WHOLE } from '../api/place.ts';
 import type { CustomKindName, KindName } from '../api/kinds.ts';
 import { isObject } from '../api/json.ts';
 import { type KubernetesObject, objectKey } from '../api/object.ts';
@@ -88,7 +89,10 @@ export function keepStatuses(options: ClusterStatusesOptions): ClusterStatuses {
     for (const { key, after: verdict } of changes) {
       const id = `ServiceExport/${key}`;
       if (verdict === undefined || verdict.isRemote) writer.forget(id);
-      else writer.set(id, { kind: 'ServiceExport', signature, ...verdict });
+      else {
+        const { conditions, ...rest } = verdict;
+        writer.set(id, { kind: 'ServiceExport', signature, ...rest, said: [{ place: WHOLE, conditions }] });
+      }
     }
   });
   progress.onChange(() => reports?.changed());

@@ -1,4 +1,5 @@
 import { numberOf } from '../api/problem-list.ts';
+import { type Place, placeKey } from '../api/place.ts';
 import type { Problem, ProblemReason } from '../api/problem.ts';
 
 /** A condition without the time of its last change, which only its writer knows. */
@@ -13,6 +14,12 @@ export interface Condition {
   readonly isDefault?: true;
 }
 
+/** What is said at one place of a status. */
+export interface PlacedConditions {
+  readonly place: Place;
+  readonly conditions: readonly Condition[];
+}
+
 /** Messages are for people: this many findings are named, the others are counted. */
 const NAMED = 5;
 
@@ -21,6 +28,20 @@ const NOT_ACCEPTED: readonly ProblemReason[] = ['InternalError', 'Invalid', 'Con
 
 /** Findings that leave an object accepted, although it does less or more than its owner meant. */
 const REMARKS: readonly ProblemReason[] = ['UnsupportedField', 'Ineffective', 'TooBroad'];
+
+/** What is said at each place, of what is wrong there and what is wrong everywhere. */
+export function conditionsByPlace(
+  generation: number,
+  places: readonly Place[],
+  problems: readonly Problem[],
+  waits?: string | undefined,
+): readonly PlacedConditions[] {
+  return places.map((place) => {
+    const key = placeKey(place);
+    const here = problems.filter((problem) => problem.place === undefined || placeKey(problem.place) === key);
+    return { place, conditions: conditionsOf(generation, here, waits) };
+  });
+}
 
 /**
  * What the owner of an object is told. `Accepted`: it is valid and lost no conflict; `ResolvedRefs`: everything that it

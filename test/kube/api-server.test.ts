@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
+import { WHOLE } from '../../src/api/place.ts';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -414,7 +415,7 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server', () => {
       const { uid = '', generation = 0 } = stale.metadata;
       const at = { kind: 'Gateway', namespace, name: 'g', uid, generation } as const;
       const accepted = { type: 'Accepted', status: 'True', reason: 'Valid', observedGeneration: generation } as const;
-      writer.set('k', { ...at, conditions: [{ ...accepted, message: 'first' }] });
+      writer.set('k', { ...at, said: [{ place: WHOLE, conditions: [{ ...accepted, message: 'first' }] }] });
       await server.kubectl('wait', '--for=condition=Accepted', '-n', namespace, 'gateway.networking.istio.io/g');
       const conditionsOf = (object: unknown): unknown =>
         (object as { status?: { conditions?: unknown } }).status?.conditions;
@@ -426,7 +427,10 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server', () => {
       expect(writer.stats()).toMatchObject({ writes: 1, conflicts: 1, failures: 0 });
 
       latest = () => operator.latest('Gateway', namespace, 'g');
-      writer.set('k', { ...at, conditions: [{ ...accepted, status: 'False', message: 'second' }] });
+      writer.set('k', {
+        ...at,
+        said: [{ place: WHOLE, conditions: [{ ...accepted, status: 'False', message: 'second' }] }],
+      });
       await server.kubectl('wait', '--for=condition=Accepted=false', '-n', namespace, 'gateway.networking.istio.io/g');
       expect(conditionsOf(await server.call('GET', path))).toMatchObject([other, { message: 'second' }]);
       // What was written does not change the model.

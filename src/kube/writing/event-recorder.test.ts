@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { WHOLE } from '../../api/place.ts';
 import { errorOfAnswer } from '../client/api-error.ts';
 import type { DesiredCondition } from './conditions.ts';
 import { EventRecorder, type EventRecorderOptions } from './event-recorder.ts';
@@ -46,7 +47,7 @@ function condition(more: Partial<DesiredCondition> = {}): DesiredCondition {
 
 function status(accepted: Partial<DesiredCondition> = {}, more: Partial<DesiredStatus> = {}): DesiredStatus {
   const at = { kind: 'VirtualService', namespace: 'shop', name: 'reviews', uid: 'u1', generation: 1 } as const;
-  return { ...at, conditions: [condition(accepted)], ...more };
+  return { ...at, said: [{ place: WHOLE, conditions: [condition(accepted)] }], ...more };
 }
 
 /** How often an Event was sent since the last call. */
@@ -61,7 +62,7 @@ async function posted(): Promise<Json[]> {
 }
 
 test('an object that is not accepted has an Event that says why', async () => {
-  recorder.written(status(), undefined);
+  recorder.written(status(), {});
   const events = await posted();
   expect(events).toHaveLength(1);
   expect(events[0]).toMatchObject({
@@ -87,23 +88,23 @@ test('an object that is not accepted has an Event that says why', async () => {
 
 describe('there is one Event', () => {
   test('for an object, generation and reason, also when it comes and goes', async () => {
-    recorder.written(status(), undefined);
-    recorder.written(status({ message: 'another one' }), [condition()]);
-    recorder.written(status({ status: 'True', reason: 'Accepted' }), [condition()]);
-    recorder.written(status(), [condition({ status: 'True', reason: 'Accepted' })]);
+    recorder.written(status(), {});
+    recorder.written(status({ message: 'another one' }), { conditions: [condition()] });
+    recorder.written(status({ status: 'True', reason: 'Accepted' }), { conditions: [condition()] });
+    recorder.written(status(), { conditions: [condition({ status: 'True', reason: 'Accepted' })] });
     expect(await count()).toBe(1);
-    recorder.written(status({ reason: 'Conflicted' }), [condition()]);
-    recorder.written(status({ observedGeneration: 2 }, { generation: 2 }), [condition()]);
-    recorder.written(status({}, { uid: 'u2' }), undefined);
+    recorder.written(status({ reason: 'Conflicted' }), { conditions: [condition()] });
+    recorder.written(status({ observedGeneration: 2 }, { generation: 2 }), { conditions: [condition()] });
+    recorder.written(status({}, { uid: 'u2' }), {});
     expect(await count()).toBe(3);
   });
 
   test('for all replicas: of what the object says already nobody tells again', async () => {
-    recorder.written(status(), [condition({ message: 'said in other words' })]);
+    recorder.written(status(), { conditions: [condition({ message: 'said in other words' })] });
     expect(await count()).toBe(0);
-    recorder.written(status(), undefined);
+    recorder.written(status(), {});
     const other = recorderOf();
-    other.written(status(), undefined);
+    other.written(status(), {});
     await clock.advance(1_000);
     expect(log.lines).toEqual([]);
   });
@@ -112,7 +113,7 @@ describe('there is one Event', () => {
     ['accepted', { status: 'True', reason: 'Accepted' }],
     ['one whose references do not resolve', { type: 'ResolvedRefs', reason: 'RefNotFound' }],
   ])('but none for an object that is %s', async (_, accepted) => {
-    recorder.written(status(accepted), undefined);
+    recorder.written(status(accepted), {});
     expect(await count()).toBe(0);
   });
 });
@@ -120,26 +121,26 @@ describe('there is one Event', () => {
 describe('however many objects are wrong', () => {
   test('Events are sent slowly, and those that do not fit are dropped', async () => {
     recorder = recorderOf({ rate: 5, burst: 10, capacity: 100 });
-    for (let i = 0; i < 1_000; i++) recorder.written(status({}, { uid: `u${i}`, namespace: `n${i % 20}` }), undefined);
+    for (let i = 0; i < 1_000; i++) recorder.written(status({}, { uid: `u${i}`, namespace: `n${i % 20}` }), {});
     expect(await count(0)).toBe(10);
     expect(await count(2_000)).toBe(10);
     // 100 have waited while one was under way.
     expect(await count(60_000)).toBe(81);
     expect(log.messages()).toEqual(['Too many Events at once, dropping some']);
-    recorder.written(status({}, { uid: 'u999' }), undefined);
+    recorder.written(status({}, { uid: 'u999' }), {});
     expect(await count()).toBe(1);
   });
 
   test('those of one namespace leave room for others', async () => {
     recorder = recorderOf({ rate: 5, burst: 10, capacity: 100 });
-    for (let i = 0; i < 1_000; i++) recorder.written(status({}, { uid: `u${i}` }), undefined);
-    recorder.written(status({}, { uid: 'other', namespace: 'other' }), undefined);
+    for (let i = 0; i < 1_000; i++) recorder.written(status({}, { uid: `u${i}` }), {});
+    recorder.written(status({}, { uid: 'other', namespace: 'other' }), {});
     expect(await count(60_000)).toBe(12);
   });
 
   test('nothing is sent after the end', async () => {
     recorder = recorderOf({ burst: 1 });
-    for (let i = 0; i < 10; i++) recorder.written(status({}, { uid: `u${i}` }), undefined);
+    for (let i = 0; i < 10; i++) recorder.written(status({}, { uid: `u${i}` }), {});
     await clock.advance(0);
     ending.abort();
     await recorder.idle();
@@ -149,18 +150,18 @@ describe('however many objects are wrong', () => {
 
 test('an Event that is refused is dropped, said once, and the next one is sent', async () => {
   cluster.denied.add(path);
-  for (let i = 0; i < 3; i++) recorder.written(status({}, { uid: `u${i}` }), undefined);
+  for (let i = 0; i < 3; i++) recorder.written(status({}, { uid: `u${i}` }), {});
   expect(await count()).toBe(3);
   expect(log.messages()).toEqual(['API server: denying access, retrying until it works']);
   cluster.denied.clear();
-  recorder.written(status({}, { uid: 'u4' }), undefined);
+  recorder.written(status({}, { uid: 'u4' }), {});
   expect(await count()).toBe(1);
   expect(log.messages().at(-1)).toBe('API server: no longer denying access');
 });
 
 test('an Event waits while the server cannot be reached, and an outage is over with it', async () => {
   cluster.failNext(503, 3);
-  recorder.written(status(), undefined);
+  recorder.written(status(), {});
   expect(await count(60_000)).toBe(4);
   expect(cluster.objects(path)).toHaveLength(1);
   expect(log.messages()).toEqual([
@@ -171,7 +172,7 @@ test('an Event waits while the server cannot be reached, and an outage is over w
 
 test('an Event that the server fails for goes behind the others', async () => {
   cluster.failNext(503, 1);
-  for (const uid of ['u1', 'u2', 'u3']) recorder.written(status({}, { uid }), undefined);
+  for (const uid of ['u1', 'u2', 'u3']) recorder.written(status({}, { uid }), {});
   await clock.advance(60_000);
   const sent = cluster.objects(path).map(({ regarding }) => (regarding as Json)['uid']);
   expect(sent).toEqual(['u2', 'u3', 'u1']);
@@ -182,14 +183,14 @@ test.each([
   ['é'.repeat(600), 'é'.repeat(510)],
   ['\u{1F600}'.repeat(600), '\u{1F600}'.repeat(255)],
 ])('a note is cut between characters', async (message, kept) => {
-  recorder.written(status({ message }), undefined);
+  recorder.written(status({ message }), {});
   const [event] = await posted();
   expect(event?.['note']).toBe(`${kept}…`);
   expect(Buffer.byteLength(event?.['note'] as string)).toBeLessThanOrEqual(1024);
 });
 
 test('the name of an Event is valid for the longest name of an object', async () => {
-  recorder.written(status({}, { name: `${'a'.repeat(199)}.${'b'.repeat(53)}` }), undefined);
+  recorder.written(status({}, { name: `${'a'.repeat(199)}.${'b'.repeat(53)}` }), {});
   const [event] = await posted();
   expect((event?.['metadata'] as Json)['name']).toMatch(/^a{199}\.[0-9a-f]{16}$/);
 });
@@ -210,7 +211,7 @@ test('an Event that failed in an outage waits no longer when the API server is r
   recorder = recorderOf({ outages });
   outages.begin('Pod', errorOfAnswer(503, ''));
   cluster.broken.add(path);
-  recorder.written(status(), []);
+  recorder.written(status(), {});
   await clock.advance(450_000);
   cluster.broken.clear();
   expect(await count()).toBeGreaterThan(0);

@@ -5,7 +5,8 @@ import { Backoff } from '../../base/backoff.ts';
 import type { KubeApi } from '../client/client.ts';
 import { sleep, type Clock } from '../../base/clock.ts';
 import type { DesiredCondition } from './conditions.ts';
-import { isObject } from '../../api/json.ts';
+import { conditionsAt } from './entries.ts';
+import { isObject, type Json } from '../../api/json.ts';
 import type { Log } from '../client/log.ts';
 import type { Outages } from '../client/outages.ts';
 import { collectionPath } from '../client/paths.ts';
@@ -86,16 +87,18 @@ export class EventRecorder {
     });
   }
 
-  /** Call after this status replaced these conditions. */
-  written(status: DesiredStatus, before: unknown): void {
+  /** Call after this status replaced another. */
+  written(status: DesiredStatus, before: Json): void {
     const { group, version, kind } = kinds.find(({ name }) => name === status.kind)!;
     const { namespace, name, uid, generation } = status;
     const object = { apiVersion: `${group}/${version}`, kind, namespace, name, uid };
-    for (const condition of status.conditions) {
-      const { reason, message } = condition;
-      if (noted.has(condition.type) && condition.status === 'False' && !saysTheSame(before, condition))
-        this.report({ key: `${generation}/${reason}`, object, reason, message });
-    }
+    for (const { place, conditions } of status.said)
+      for (const condition of conditions) {
+        const { reason, message } = condition;
+        const isNews = condition.status === 'False' && !saysTheSame(conditionsAt(before, place), condition);
+        if (noted.has(condition.type) && isNews)
+          this.report({ key: `${generation}/${reason}`, object, reason, message });
+      }
   }
 
   report(report: Report): void {

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { WHOLE } from '../../api/place.ts';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { errorOfAnswer } from '../client/api-error.ts';
 import type { DesiredCondition } from './conditions.ts';
@@ -52,7 +53,7 @@ class WriterLab extends InformerLab {
       name,
       uid: uid as string,
       generation: generation as number,
-      conditions: [accepted],
+      said: [{ place: WHOLE, conditions: [accepted] }],
     };
   }
 
@@ -122,6 +123,32 @@ describe('a leader', () => {
     expect(lab.writer.stats()).toEqual({ writes: 1, conflicts: 0, failures: 0, pending: 0 });
   });
 
+  test('writes what is said about parents, beside the entries of other controllers, and takes back what is stale', async () => {
+    await lab.stop();
+    await begin(['a'], { latest: (_, __, name) => lab.object(name) as unknown as KubernetesObject });
+    const other = { parentRef: { name: 'x' }, controllerName: 'example.com/other', conditions: [{ type: 'Accepted' }] };
+    lab.put('a', 'a', { status: { parents: [other] } });
+    await lab.clock.settle();
+    lab.lead();
+    const say = async (...names: string[]): Promise<unknown> => {
+      const { said, ...desired } = lab.desired('a', 'fine');
+      const { conditions } = said[0]!;
+      const places = names.map((name) => ({ place: { in: 'parents', ref: { name } } as const, conditions }));
+      lab.writer.set('c/a', { ...desired, said: places });
+      await lab.clock.advance(60_000);
+      const { parents } = lab.object('a')['status'] as { parents: { parentRef: { name: string } }[] };
+      expect(parents[0]).toEqual(other);
+      return parents.slice(1).map(({ parentRef }) => parentRef.name);
+    };
+    expect(await say('p', 'q')).toEqual(['p', 'q']);
+    expect(lab.conditions('a')).toBeUndefined();
+    expect(await say('q')).toEqual(['q']);
+    expect(lab.writes()).toEqual(['a', 'a']);
+    expect(await say('q')).toEqual(['q']);
+    expect(lab.writes()).toEqual([]);
+    expect(await say()).toEqual([]);
+  });
+
   test('writes the generation that the conditions are about, in the same write', async () => {
     lab.lead();
     lab.set('a', 'fine');
@@ -142,8 +169,9 @@ describe('a leader', () => {
     [undefined, 1, ['a']],
     [{}, 1, ['a']],
   ])('beside a generation of %j, which Istio writes as text, writes: %j', async (there, expected, writes) => {
-    const { conditions } = lab.desired('a', 'fine');
-    const list = conditions.map((each) => ({ ...each, lastTransitionTime: '2029-01-01T00:00:00Z' }));
+    const list = lab
+      .desired('a', 'fine')
+      .said[0]!.conditions.map((each) => ({ ...each, lastTransitionTime: '2029-01-01T00:00:00Z' }));
     lab.put('a', 'a', { status: { conditions: list, ...(there !== undefined && { observedGeneration: there }) } });
     lab.lead();
     lab.set('a', 'fine');
@@ -195,8 +223,9 @@ describe('a leader', () => {
     lab.lead();
     for (const name of ['a', 'b']) {
       const desired = lab.desired(name, 'Ours: new');
-      const more: DesiredCondition = { ...desired.conditions[0]!, type: 'ResolvedRefs' };
-      lab.writer.set(name, { ...desired, signature: 'Ours: ', conditions: [...desired.conditions, more] });
+      const [accepted] = desired.said[0]!.conditions;
+      const conditions = [accepted!, { ...accepted!, type: 'ResolvedRefs' }];
+      lab.writer.set(name, { ...desired, signature: 'Ours: ', said: [{ place: WHOLE, conditions }] });
     }
     await lab.clock.advance(1_000);
     expect(lab.messages('a', 'b')).toEqual(['of another program', 'Ours: new']);
@@ -492,7 +521,7 @@ describe('a failed write no longer counts as an outage', () => {
     lab.api.fault = 'refused';
     lab.set('a', 'fine');
     await lab.clock.advance(1_000);
-    const [accepted] = lab.desired('a', 'fine').conditions ?? [];
+    const [accepted] = lab.desired('a', 'fine').said[0]!.conditions;
     lab.put('a', 'a', { status: { conditions: [{ ...accepted, lastTransitionTime: '2030-01-01T00:00:00Z' }] } });
     lab.api.fault = 'none';
     await lab.clock.advance(600_000);

@@ -6,6 +6,7 @@ import { Backoff } from '../../base/backoff.ts';
 import type { KubeApi } from '../client/client.ts';
 import { isSame } from '../client/comparison.ts';
 import type { Clock } from '../../base/clock.ts';
+import { type EntryList, type DesiredConditions, conditionsAt, mergeEntries } from './entries.ts';
 import { type DesiredCondition, isOfOthers, mergeConditions, withSummary } from './conditions.ts';
 import { DueWrites } from './due-writes.ts';
 import { isObject, type Json } from '../../api/json.ts';
@@ -22,7 +23,8 @@ export interface DesiredStatus {
   readonly uid: string;
   /** Generation that they were computed from: they are not written to a newer one, which will get its own. */
   readonly generation: number;
-  readonly conditions: readonly DesiredCondition[];
+  /** At each place that is ours. Entries of ours that are not among them are removed. */
+  readonly said: readonly DesiredConditions[];
   /** Conditions of these types are of other programs, and stay, if their message does not begin like this. Absent: none. */
   readonly signature?: string;
   /** Of a ServiceEntry: its automatic addresses. Absent: they are not ours. */
@@ -37,8 +39,8 @@ export interface StatusWriterOptions {
   readonly types: readonly string[];
   /** What follows from the conditions that an object of our own kinds will have at this generation; of {@link types}. Absent: nothing. */
   readonly summary?: (conditions: readonly unknown[], generation: number) => readonly DesiredCondition[];
-  /** Called after a status was written, with the new status and the previous conditions. */
-  readonly onWritten?: (status: DesiredStatus, before: unknown) => void;
+  /** Called after a status was written, with the new status and the previous one. */
+  readonly onWritten?: (status: DesiredStatus, before: Json) => void;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
@@ -71,9 +73,9 @@ interface Plan {
   readonly path: string;
   /** Until it fires, the object's status is ours to write. */
   readonly term: AbortSignal;
-  readonly before: unknown;
-  /** Those that are written, if they differ. */
-  readonly conditions: readonly DesiredCondition[];
+  readonly before: Json;
+  /** What is written, if it differs. */
+  readonly said: readonly DesiredConditions[];
   /** What the status is then. */
   readonly expected: Json;
   readonly body: {
@@ -246,17 +248,26 @@ export class StatusWriter {
       .replace(/\.\d+Z$/, 'Z');
     const { addresses = [], signature } = entry.desired;
     const { types, summary } = this.options;
-    const own = entry.desired.conditions.filter((each) => !isOfOthers(there['conditions'], each, signature));
-    const conditions = type.custom
-      ? withSummary(there['conditions'], own, types, now, (said) => summary?.(said, generation) ?? [])
-      : mergeConditions(there['conditions'], own, [], now);
+    const said = entry.desired.said.map(({ place, conditions }) => ({
+      place,
+      conditions: conditions.filter((each) => !isOfOthers(conditionsAt(there, place), each, signature)),
+    }));
+    const own = said.find(({ place }) => place.in === 'object')?.conditions;
+    const summaryOf = (merged: readonly unknown[]) => summary?.(merged, generation) ?? [];
+    const conditions =
+      own &&
+      (type.custom
+        ? withSummary(there['conditions'], own, types, now, summaryOf)
+        : mergeConditions(there['conditions'], own, [], now));
+    const lists = mergedLists(there, said, types, now);
     const hasAddresses =
       entry.desired.addresses === undefined || isSame(() => isDeepStrictEqual(there['addresses'] ?? [], addresses));
     // Istio writes text. What it has written is left to it, as long as it is right.
     const isObserved = !type.custom || `${textOrNumber(there['observedGeneration'])}` === `${generation}`;
-    if (conditions === undefined && hasAddresses && isObserved) return undefined;
+    if (conditions === undefined && lists === undefined && hasAddresses && isObserved) return undefined;
     const status = {
       ...(conditions && { conditions }),
+      ...lists,
       ...(!hasAddresses && { addresses }),
       ...(!isObserved && { observedGeneration: generation }),
     };
@@ -270,25 +281,21 @@ export class StatusWriter {
     return {
       path: objectPath({ ...type, version: versionRead(latest, type) }, namespace, name),
       term,
-      before: there['conditions'],
-      conditions: own,
+      before: there,
+      said,
       expected: { ...there, ...status },
       body: { metadata: { resourceVersion: versionOf(object) }, status },
     };
   }
 
-  private async write(
-    key: string,
-    entry: Entry,
-    { path, body, expected, before, conditions, term }: Plan,
-  ): Promise<void> {
+  private async write(key: string, entry: Entry, { path, body, expected, before, said, term }: Plan): Promise<void> {
     const { api } = this.options;
     const { desired } = entry;
     try {
       const answer = compared(await api.patch(`${path}/status`, body, { signal: term }));
       this.counts.writes++;
       this.outages.end(idOf(desired));
-      this.options.onWritten?.({ ...desired, conditions }, before);
+      this.options.onWritten?.({ ...desired, said }, before);
       entry.fresh = answer;
       entry.written = desired;
       const kept = answer && statusOf(answer);
@@ -358,11 +365,33 @@ function idOf({ kind, namespace, name }: DesiredStatus): string {
   return `${kind}/${namespace}/${name}`;
 }
 
+/** The lists that differ; undefined: none does. */
+function mergedLists(
+  there: Json,
+  said: readonly DesiredConditions[],
+  types: readonly string[],
+  now: string,
+): Json | undefined {
+  const lists = ENTRY_LISTS.filter((list) => list !== 'listeners' || said.some(({ place }) => place.in === list));
+  const merged = lists.flatMap((list) => {
+    const entries = mergeEntries(list, there[list], said, types, now);
+    return entries === undefined ? [] : [[list, entries] as const];
+  });
+  return merged.length === 0 ? undefined : Object.fromEntries(merged);
+}
+
+const ENTRY_LISTS: readonly EntryList[] = ['parents', 'ancestors', 'listeners'];
+
 /** The part that we write. */
 function statusOf(object: KubernetesObject & { readonly status?: unknown }): Json {
-  const { conditions, addresses, observedGeneration } = isObject(object.status) ? object.status : {};
+  const { conditions, addresses, observedGeneration, parents, ancestors, listeners } = isObject(object.status)
+    ? object.status
+    : {};
   return {
     ...(conditions !== undefined && { conditions }),
+    ...(parents !== undefined && { parents }),
+    ...(ancestors !== undefined && { ancestors }),
+    ...(listeners !== undefined && { listeners }),
     ...(addresses !== undefined && { addresses }),
     ...(observedGeneration !== undefined && { observedGeneration }),
   };

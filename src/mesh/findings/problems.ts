@@ -1,3 +1,4 @@
+import { placeKey } from '../../api/place.ts';
 import type { Problem } from '../../api/problem.ts';
 import { boundProblems } from '../../api/problem-list.ts';
 import type { Collection, Emit, Graph, Index } from '../../cache/graph.ts';
@@ -37,7 +38,7 @@ export function declareProblems(graph: Graph, sources: readonly Collection<HasPr
     byObject: graph.derive('problems', byObject, (key, members, _, emit: Emit<readonly Problem[]>) => {
       const own = members.flatMap((member) => member.value);
       const distinct = new Map(
-        own.map((problem) => [`${problem.field}|${problem.reason}|${problem.message}`, problem]),
+        own.map((problem) => [`${problem.field}|${problem.reason}|${problem.message}|${placeOf(problem)}`, problem]),
       );
       emit(key, boundProblems([...distinct.values()].sort(compareProblems)));
     }),
@@ -45,8 +46,15 @@ export function declareProblems(graph: Graph, sources: readonly Collection<HasPr
 }
 
 function compareProblems(a: Problem, b: Problem): number {
-  return compareFieldPaths(a.field, b.field) || compareText(a.reason, b.reason) || compareText(a.message, b.message);
+  return (
+    compareFieldPaths(a.field, b.field) ||
+    compareText(a.reason, b.reason) ||
+    compareText(a.message, b.message) ||
+    compareText(placeOf(a), placeOf(b))
+  );
 }
+
+const placeOf = ({ place }: Problem): string => (place === undefined ? '' : placeKey(place));
 
 /** In the order of the object: indexes compare as numbers. */
 function compareFieldPaths(a: string, b: string): number {

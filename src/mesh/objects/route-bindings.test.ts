@@ -21,6 +21,7 @@ const binding = (name: string, createdAt: string, hosts: readonly string[], ...p
 const frontEnd = (kind: string, bindings: RouteFrontEnd['bindings']): RouteFrontEnd => ({
   kind,
   bindings,
+  problems: [],
   rules: {
     isExclusive: false,
     chosen: (_, found) => found.filter(({ key }) => !key.endsWith('/idle')),

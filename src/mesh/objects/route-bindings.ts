@@ -8,6 +8,7 @@ import type { ConnectionRoutes } from '../../model/l4-routes.ts';
 import type { SettledRoutes } from '../../model/route.ts';
 import { type RouteBinding, isInMesh } from '../../model/route-binding.ts';
 import type { RouteContext, RouteScope } from '../../settle/route-scope.ts';
+import type { HasProblems } from '../findings/problems.ts';
 
 /** Routes, and the one of their hosts by which they were found. */
 export interface FoundRoutes {
@@ -47,6 +48,8 @@ export interface RouteFrontEnd {
   readonly kind: string;
   readonly bindings: Collection<RouteBinding>;
   readonly rules: RouteRules;
+  /** What is wrong with its objects by themselves. */
+  readonly problems: readonly Collection<HasProblems>[];
 }
 
 /** The routes of all kinds of objects, as selection sees them. Keys are `kind/source/namespace/name`. */
@@ -59,6 +62,8 @@ export interface RouteBindings extends Omit<RouteRules, 'isExclusive'> {
   isExclusive(kind: string): boolean;
   /** Of several kinds that have a host, the lowest keeps it. */
   rankOf(kind: string): number;
+  /** Of all kinds, what is wrong with objects by themselves. */
+  readonly problems: readonly Collection<HasProblems>[];
 }
 
 /** @param frontEnds of several kinds that have a host, the first keeps it. */
@@ -84,6 +89,7 @@ export function declareRouteBindings(graph: Graph, frontEnds: readonly RouteFron
     all,
     byHost: graph.index('routes by host', all, exactHosts, oldest),
     byWildcard: graph.index('routes by wildcard', all, wildcards, oldest),
+    problems: frontEnds.flatMap(({ problems }) => problems),
     isExclusive: (kind) => byKind.get(kind)!.isExclusive,
     rankOf: (kind) => frontEnds.findIndex((each) => each.kind === kind),
     chosen(read, found, scope) {

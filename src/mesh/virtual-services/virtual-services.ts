@@ -33,9 +33,6 @@ export interface VirtualServices {
   readonly parsed: Collection<ReconciledVirtualService & InForce>;
   /** With delegates applied; by object key. */
   readonly routes: Collection<VirtualServiceModel>;
-  readonly delegated: Collection<DelegatedVirtualService>;
-  /** Routes that are never used. */
-  readonly shadowed: Collection<HasProblems>;
   readonly frontEnd: RouteFrontEnd;
 }
 
@@ -95,8 +92,9 @@ export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: S
       if (tcp.length + tls.length > 0) emit(key, { ref, name, namespace, createdAt, hosts, exportTo, tcp, tls });
     },
   );
-  const frontEnd = { kind: 'VirtualService', bindings, rules: rulesOf({ routes, cut, conditions, connections }) };
-  return { parsed, routes, delegated, shadowed, frontEnd };
+  const rules = rulesOf({ routes, cut, conditions, connections });
+  const frontEnd = { kind: 'VirtualService', bindings, rules, problems: [parsed, shadowed, delegated] };
+  return { parsed, routes, frontEnd };
 }
 
 /** Some of the `http` of a VirtualService. */

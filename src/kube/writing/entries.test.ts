@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest';
+import type { Json } from '../../api/json.ts';
+import type { Place } from '../../api/place.ts';
+import type { DesiredCondition } from './conditions.ts';
+import { CONTROLLER, conditionsAt, mergeEntries } from './entries.ts';
+
+const now = '2030-01-01T00:00:00Z';
+const own = ['Accepted', 'Programmed'];
+
+const accepted = (message = 'fine'): DesiredCondition => ({
+  ...{ type: 'Accepted', status: 'True', reason: 'Accepted' },
+  ...{ message, observedGeneration: 1 },
+});
+const parent = (name: string, more: object = {}): Place => ({ in: 'parents', ref: { name, ...more } });
+const said = (...places: Place[]) => places.map((place) => ({ place, conditions: [accepted()] }));
+const merge = (existing: unknown, ...places: Place[]) => mergeEntries('parents', existing, said(...places), own, now);
+
+/** An entry as the API server returns it. */
+const entry = (name: string, controllerName = CONTROLLER, more: object = {}): Json => ({
+  parentRef: { group: 'gateway.networking.k8s.io', kind: 'Gateway', name, ...more },
+  controllerName,
+  conditions: [{ ...accepted(), lastTransitionTime: now }],
+});
+const names = (list: readonly unknown[] | undefined) =>
+  list?.map(
+    (each) =>
+      `${((each as Json)['parentRef'] as Json)['name'] as string} ${(each as Json)['controllerName'] as string}`,
+  );
+
+test('each parent has an entry, which stays as it is while nothing changes', () => {
+  const written = merge(undefined, parent('a'), parent('a', { sectionName: 's' }), parent('a', { namespace: 'n' }));
+  expect(written).toHaveLength(3);
+  expect(written?.[0]).toEqual({
+    parentRef: { name: 'a' },
+    controllerName: CONTROLLER,
+    conditions: [{ ...accepted(), lastTransitionTime: now }],
+  });
+  expect(
+    merge(written, parent('a'), parent('a', { sectionName: 's' }), parent('a', { namespace: 'n' })),
+  ).toBeUndefined();
+  expect(merge([entry('a')], parent('a'))).toBeUndefined();
+});
+
+test('entries of ours that are stale, or there twice, are removed; those of others never', () => {
+  const others = entry('a', 'example.com/other');
+  expect(names(merge([others, entry('old'), entry('a'), entry('a')], parent('a')))).toEqual([
+    'a example.com/other',
+    `a ${CONTROLLER}`,
+  ]);
+  expect(merge([others, entry('old')])).toEqual([others]);
+  expect(merge([others])).toBeUndefined();
+});
+
+test('conditions of an entry that are not ours stay, and so do its other fields', () => {
+  const foreign = { type: 'Foreign', status: 'True' };
+  const there = { ...entry('a'), conditions: [foreign], extra: 1 };
+  expect(merge([there], parent('a'))).toEqual([
+    { ...there, conditions: [foreign, { ...accepted(), lastTransitionTime: now }] },
+  ]);
+});
+
+test.each([
+  ['parents', 32],
+  ['ancestors', 16],
+] as const)('%s are at most %i, with those of others', (list, most) => {
+  const field = list === 'parents' ? 'parentRef' : 'ancestorRef';
+  const others = Array.from({ length: 10 }, (_, i) => ({ [field]: { name: `o${i}` }, controllerName: 'x.y/z' }));
+  const ours = Array.from({ length: 40 }, (_, i): Place => ({ in: list, ref: { name: `p${i}` } }));
+  const merged = mergeEntries(list, others, said(...ours), own, now);
+  expect(merged).toHaveLength(most);
+  expect(merged?.slice(0, 10)).toEqual(others);
+  // What was left out is not tried again and again.
+  expect(mergeEntries(list, merged, said(...ours), own, now)).toBeUndefined();
+});
+
+test('the listeners of a Gateway are all ours', () => {
+  const listener = (name: string): Place => ({ in: 'listeners', name });
+  const there = [{ name: 'old' }, { name: 'a', attachedRoutes: 3 }];
+  expect(mergeEntries('listeners', there, said(listener('a'), listener('b')), own, now)).toMatchObject([
+    { name: 'a', attachedRoutes: 3, conditions: [{ type: 'Accepted' }] },
+    { name: 'b' },
+  ]);
+});
+
+test.each([{}, null, 7, { parentRef: 7, controllerName: CONTROLLER }, { parentRef: { name: {} }, controllerName: 1 }])(
+  'what is no entry (%j) stays',
+  (odd) => {
+    expect(merge([odd], parent('a'))?.[0]).toEqual(odd);
+  },
+);
+
+test('what was said at a place is found there', () => {
+  const status = { conditions: ['whole'], parents: [entry('a', 'x.y/z'), entry('a')] };
+  expect(conditionsAt(status, { in: 'object' })).toEqual(['whole']);
+  expect(conditionsAt(status, parent('a'))).toEqual(entry('a')['conditions']);
+  expect(conditionsAt(status, parent('b'))).toBeUndefined();
+});
