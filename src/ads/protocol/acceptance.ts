@@ -8,7 +8,7 @@ export function accept(subscription: Subscription, sent: Sent, view: WorldView):
   const { ledger, type, wholeState } = subscription;
   const { refusals } = ledger;
   if (sent.trial !== undefined) subscription.trial?.answered(sent.trial);
-  subscription.wholeRefusal.end();
+  subscription.acceptWhole();
   if (wholeState) ledger.certainOfAll();
   if (ledger.partial !== undefined) {
     for (const { name } of itemsOf(sent)) ledger.certain(name);

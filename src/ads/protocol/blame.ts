@@ -60,7 +60,7 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
   const suspected = new Set(suspects);
   const lone = suspects.length === 1;
   if (mentioned.length === 0 && subscription.wholeState && isIndivisible(subscription, refused, delivered, lone)) {
-    subscription.wholeRefusal.begin(now, refusal.message);
+    subscription.refuseWhole(now, refusal.message);
     return [];
   }
   if (subscription.wholeState && !hasNews) askForLeftOut(subscription, refused);
@@ -123,7 +123,7 @@ function isIndivisible(
   delivered: ReadonlyMap<string, { readonly prior: Held }>,
   lone: boolean,
 ): boolean {
-  if (wholeRefusal.current !== undefined || delivered.size === 0 || refused.some(({ tolerated }) => tolerated.size > 0))
+  if (wholeRefusal !== undefined || delivered.size === 0 || refused.some(({ tolerated }) => tolerated.size > 0))
     return true;
   if (!lone && [...delivered.values()].some(({ prior }) => typeof prior === 'string')) return true;
   return refused.some(({ prior, before }) => prior === undefined && (before !== undefined || !lone));

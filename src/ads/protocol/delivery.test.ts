@@ -293,7 +293,7 @@ function check(history: readonly Step[], delta: boolean, { refusing }: Kind): vo
       expect(state.inFlight.size, `${typeUrl} waits for answers`).toBe(0);
       expect(state.owes, `${typeUrl} owes`).toBe(false);
       // Whoever refuses a whole state without a name is believed of all of it.
-      for (const name of state.wholeRefusal.current !== undefined ? [] : (state.ledger.refusals?.names.keys() ?? [])) {
+      for (const name of state.wholeRefusal !== undefined ? [] : (state.ledger.refusals?.names.keys() ?? [])) {
         expect(present(typeUrl, name) ?? 'bad', `${typeUrl} ${name} counts as refused`).toMatch(/^bad/);
       }
     }

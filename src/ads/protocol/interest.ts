@@ -28,8 +28,9 @@ export interface Replaced {
 
 /** What a client has asked for of one type: names, everything, or both. */
 export class Interest {
-  #wildcard = false;
-  #names: NameSet;
+  /** Everything, whether named or not. */
+  wildcard = false;
+  names: NameSet;
   readonly #type: ResourceType;
   readonly #context: InterestContext;
   /** The client has named names, including `*`: from then on an empty list means none, not all. */
@@ -41,57 +42,40 @@ export class Interest {
   constructor(type: ResourceType, context: InterestContext) {
     this.#type = type;
     this.#context = context;
-    this.#names = context.sets.empty;
-  }
-
-  /** Everything, whether named or not. */
-  get wildcard(): boolean {
-    return this.#wildcard;
-  }
-
-  get names(): NameSet {
-    return this.#names;
-  }
-
-  beginWildcard(): void {
-    this.#wildcard = true;
-  }
-
-  endWildcard(): void {
-    this.#wildcard = false;
+    this.names = context.sets.empty;
   }
 
   get isEmpty(): boolean {
-    return !this.#wildcard && this.#names.size === 0;
+    return !this.wildcard && this.names.size === 0;
   }
 
   /** Identical objects for clients that have asked for the same. */
   get key(): readonly [object, object] {
-    return [this.#wildcard ? EVERYTHING : NAMES, this.#names];
+    return [this.wildcard ? EVERYTHING : NAMES, this.names];
   }
 
   /** The same as one object; undefined: there are both a wildcard and names. */
   get only(): object | undefined {
-    if (!this.#wildcard) return this.#names;
-    return this.#names.size === 0 ? EVERYTHING : undefined;
+    if (!this.wildcard) return this.names;
+    return this.names.size === 0 ? EVERYTHING : undefined;
   }
 
   has(name: string): boolean {
-    return this.#wildcard || this.#names.has(name);
+    return this.wildcard || this.names.has(name);
   }
 
   /** What the world has of this interest, and the names that it lacks. */
   in(view: WorldView): { batches: readonly Batch[]; missing: readonly string[] } {
     const { typeUrl } = this.#type;
-    if (!this.#wildcard) return view.select(typeUrl, this.#names);
-    const missing = [...this.#names.names].filter((name) => view.resolve(typeUrl, name) === undefined);
+    if (!this.wildcard) return view.select(typeUrl, this.names);
+    const missing = [...this.names.names].filter((name) => view.resolve(typeUrl, name) === undefined);
     return { batches: view.all(typeUrl), missing };
   }
 
   /** Takes the first request of a stream. */
   begin(names: WireNames): void {
     this.#explicit = names.any;
-    this.#wildcard = names.star || (this.#type.wildcard && !names.any);
+    this.wildcard = names.star || (this.#type.wildcard && !names.any);
     this.#set(this.#setOf(names));
   }
 
@@ -105,25 +89,25 @@ export class Interest {
     this.#explicit ||= names.any;
     const again = added.filter((name) => this.has(name));
     const fresh = added.filter((name) => !this.has(name));
-    if (this.#names.size + added.length > MAX_NAMES) throw new BadRequest('the stream has too many names', true);
-    if (added.length > 0) this.#set(this.#context.sets.with(this.#names, added, this.#context.address));
+    if (this.names.size + added.length > MAX_NAMES) throw new BadRequest('the stream has too many names', true);
+    if (added.length > 0) this.#set(this.#context.sets.with(this.names, added, this.#context.address));
     return { again, fresh };
   }
 
   /** Delta. */
   remove(names: readonly string[]): void {
-    if (names.length > 0) this.#set(this.#context.sets.without(this.#names, names, this.#context.address));
+    if (names.length > 0) this.#set(this.#context.sets.without(this.names, names, this.#context.address));
   }
 
   /** State of the world: the names replace the former ones. Undefined if nothing was said. */
   replace(names: WireNames): Replaced | undefined {
-    if (this.#wildcard && !this.#explicit && !names.any) return undefined;
+    if (this.wildcard && !this.#explicit && !names.any) return undefined;
     this.#explicit ||= names.any;
     const next = this.#setOf(names);
-    const before = this.#names;
-    const sawAll = this.#wildcard && !this.#gaveUpWildcard;
-    const ends = this.#wildcard && !names.star;
-    this.#wildcard = names.star;
+    const before = this.names;
+    const sawAll = this.wildcard && !this.#gaveUpWildcard;
+    const ends = this.wildcard && !names.star;
+    this.wildcard = names.star;
     const replaced: Replaced = {
       added: next === before ? [] : [...next.names].filter((name) => !before.has(name)),
       removed: next === before ? [] : [...before.names].filter((name) => !names.star && !next.has(name)),
@@ -145,14 +129,14 @@ export class Interest {
   unheard(names: WireNames, isOnItsWay: (name: string) => boolean): void {
     const { sets } = this.#context;
     const heard = this.#setOf(names);
-    if (heard !== this.#names) {
-      for (const name of this.#names.names) if (!heard.has(name)) (this.#givenUp ??= new Set<string>()).add(name);
+    if (heard !== this.names) {
+      for (const name of this.names.names) if (!heard.has(name)) (this.#givenUp ??= new Set<string>()).add(name);
     }
     // What the client asks for again before the newest response arrives, it takes from that response.
     for (const name of this.#givenUp ?? []) if (heard.has(name) && isOnItsWay(name)) this.#givenUp!.delete(name);
     sets.release(heard);
     this.#explicit ||= names.any;
-    this.#gaveUpWildcard ||= this.#wildcard && !names.star && this.#explicit;
+    this.#gaveUpWildcard ||= this.wildcard && !names.star && this.#explicit;
   }
 
   #setOf(names: WireNames): NameSet {
@@ -161,7 +145,7 @@ export class Interest {
 
   /** Takes ownership of a set that is already held. */
   #set(names: NameSet): void {
-    this.#context.sets.release(this.#names);
-    this.#names = names;
+    this.#context.sets.release(this.names);
+    this.names = names;
   }
 }

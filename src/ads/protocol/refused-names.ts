@@ -22,8 +22,7 @@ export function refusedNames(subscription: Subscription, view: WorldView): strin
 
 /** What the client refuses of these names, in its own words: a whole state, or what it should have of some. */
 export function refusedOf(subscription: Subscription, names: Names, viewer: Viewer): RefusedByName {
-  const { ledger, type } = subscription;
-  const wholeRefusal = subscription.wholeRefusal.current;
+  const { ledger, type, wholeRefusal } = subscription;
   const { refusals } = ledger;
   const refused = (name: string, messageOf: (version: string) => string | undefined): Refused | undefined => {
     const present = viewer.view.resolve(type.typeUrl, name)?.resource;

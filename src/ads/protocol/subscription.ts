@@ -56,7 +56,7 @@ export class Subscription {
   readonly inFlight: InFlight;
   readonly awaited: Awaited;
   #trial: Trial | undefined;
-  readonly wholeRefusal = new WholeRefusal();
+  #wholeRefusal: WholeRefusal | undefined;
   #asked: string[] = [];
 
   constructor(type: ResourceType, context: SubscriptionContext, guarded: boolean, patience = Infinity) {
@@ -108,10 +108,23 @@ export class Subscription {
     this.#trial = undefined;
   }
 
+  /** See {@link WholeRefusal}. */
+  get wholeRefusal(): WholeRefusal['current'] {
+    return this.#wholeRefusal?.current;
+  }
+
+  refuseWhole(now: number, message: string): void {
+    (this.#wholeRefusal ??= new WholeRefusal()).begin(now, message);
+  }
+
+  acceptWhole(): void {
+    this.#wholeRefusal?.end();
+  }
+
   /** Names of which the client refuses something else than it did at the last call. */
   takeRefusalNews(): Names | 'all' {
     const names = this.ledger.takeNews();
-    return this.wholeRefusal.takeNews() ? 'all' : names;
+    return this.#wholeRefusal?.takeNews() === true ? 'all' : names;
   }
 
   /** Names that the client has asked for since the last call, apart from {@link all}. */
@@ -179,14 +192,14 @@ export class Subscription {
     if (interest.wildcard || request.names.star) this.#wantAgain(gone, view);
     else for (const name of gone) this.ledger.forget(name);
     if (request.removed.star) {
-      interest.endWildcard();
+      interest.wildcard = false;
       this.#wildcardEnded();
     }
     const { again, fresh } = interest.add(request.names);
     this.#wantAgain(again, view);
     this.#want(fresh, view);
     if (request.names.star && !interest.wildcard) {
-      interest.beginWildcard();
+      interest.wildcard = true;
       // The client also takes what is on its way: it must be told which of these names are gone.
       const names = new Set(this.inFlight.lastOf().keys());
       for (const batch of view.all(this.type.typeUrl)) for (const { name } of batch.items) names.add(name);
@@ -284,7 +297,7 @@ export class Subscription {
     for (const [name, held] of this.ledger.refusals?.due(now, this.ledger.pending) ?? []) {
       if (this.ledger.pending?.has(name) !== true) this.ledger.owe(name, held);
     }
-    if (this.wholeRefusal.isDue(now) && this.inFlight.size === 0) this.#repeatUnknown();
+    if (this.#wholeRefusal?.isDue(now) === true && this.inFlight.size === 0) this.#repeatUnknown();
   }
 
   /** Everything is owed again to a client that has accepted what it was sent. */
