@@ -61,8 +61,14 @@ module.exports = {
       // Routes are selected, and asked for, whatever kind of object they are from.
       name: 'selection-knows-no-kind-of-route',
       severity: 'error',
-      from: { path: '^src/mesh/(clients|resources)/', pathNot: '\\.test\\.ts$' },
-      to: { path: ['^src/model/virtual-service', '^src/mesh/objects/virtual-services', '^src/settle/virtual-service'] },
+      from: { path: '^src/mesh/', pathNot: ['^src/mesh/virtual-services/', '\\.test\\.ts$'] },
+      to: {
+        path: [
+          '^src/model/virtual-service',
+          '^src/mesh/virtual-services/',
+          '^src/settle/(virtual-service|delegate|cut-routes)',
+        ],
+      },
     },
     only('status', 'status/', ['status/', 'api/', 'model/']),
     only('ads', 'ads/', ['ads/', 'envoy/gen/', 'api/object\\.ts$', 'base/']),

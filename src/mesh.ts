@@ -65,8 +65,10 @@ import { declareSelectors } from './mesh/clients/selectors.ts';
 import { declareProxyConfigs } from './mesh/objects/proxy-configs.ts';
 import { declareSidecars } from './mesh/objects/sidecars.ts';
 import { declarePortsByRoutes } from './mesh/clients/served-ports.ts';
+import { declareRoutesOfView } from './mesh/clients/routes-of-view.ts';
 import { declareViews } from './mesh/clients/views.ts';
-import { declareVirtualServices } from './mesh/objects/virtual-services.ts';
+import { declareVirtualServiceFindings } from './mesh/virtual-services/findings.ts';
+import { declareVirtualServices } from './mesh/virtual-services/virtual-services.ts';
 import { type MeshClusters, meshClusters } from './mesh/clusters.ts';
 import { type ProxyClasses, proxyClasses } from './mesh/proxy-classes.ts';
 import { type Verdicts, verdictsOf } from './mesh/verdicts.ts';
@@ -214,6 +216,7 @@ function declareClients(graph: Graph, meant: MeshObjects, others: (graph: Graph)
   const scopes = declareScopes(graph, { proxies, sidecars, namespaces });
   const views = declareViews(graph, { ...objects, namespaces, scopes });
   const portsByRoutes = declarePortsByRoutes(graph, views, objects);
+  const routesOfView = declareRoutesOfView(graph, { ...objects, views, portsByRoutes });
   const destinationViews = declareDestinationViews(graph, { ...objects, scopes, views });
   return {
     ...objects,
@@ -224,6 +227,7 @@ function declareClients(graph: Graph, meant: MeshObjects, others: (graph: Graph)
     scopes,
     views,
     portsByRoutes,
+    routesOfView,
     destinationViews,
   };
 }
@@ -300,7 +304,8 @@ function declareFindings(graph: Graph, deps: MeshResources): Pick<Mesh, 'problem
     policies.peers.parsed,
     policies.requests.parsed,
     policies.authorization.parsed,
-    ...declareReferences(graph, { ...deps, gateways: gateways.models }),
+    ...declareVirtualServiceFindings(graph, virtualServices, gateways.models, deps),
+    ...declareReferences(graph, deps),
     ...declareSizeLimits(graph, deps),
     ...declareConflicts(graph, inputs, services, bindings, sidecars),
     listenerConflicts,

@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net';
 import { compareAge } from '../model/age.ts';
 import { canonicalCidr } from '../model/cidr.ts';
-import type { Client, DestinationLookup, DestinationTarget } from '../model/client.ts';
+import { type Client, type DestinationTarget, type Targets, matchesSelector, targetIn } from '../model/client.ts';
 import type { EndpointSummary } from '../model/endpoint.ts';
 import { isServed } from '../model/dns-endpoints.ts';
 import { type ConnectionRoutes, type L4Destination, type L4Match, routesOn } from '../model/l4-routes.ts';
@@ -19,8 +19,7 @@ import {
 } from '../model/service.ts';
 import { subsetOf } from '../model/policy-resolution.ts';
 import type { DestinationRuleModel, TrafficPolicy } from '../model/traffic-policy.ts';
-import { meshGateway } from '../model/virtual-service.ts';
-import { inOrderOfPrecedence } from '../model/route-binding.ts';
+import { MESH_KEY, inOrderOfPrecedence } from '../model/route-binding.ts';
 import { blackHoleCluster } from '../model/cluster-names.ts';
 import { statName } from '../model/stat-name.ts';
 import { domainsOf } from './domains.ts';
@@ -33,7 +32,8 @@ export interface ChainInput {
   readonly summary: EndpointSummary;
   /** Those that this client sees for the host. */
   readonly routes: readonly ConnectionRoutes[];
-  readonly lookup: DestinationLookup;
+  /** Of what the routes on this port lead to. */
+  readonly targets: Targets;
   readonly rule?: DestinationRuleModel | undefined;
   readonly settings: ListenerSettings;
   /** The service's ranges, if the listener's address does not identify the service. */
@@ -47,6 +47,13 @@ export function l4Chains(input: ChainInput): readonly L4Chain[] {
   const oldestFirst = [...input.routes].sort(compareAge);
   const all = inOrderOfPrecedence(oldestFirst, input.client.namespace, (routes) => routes);
   return isTls(input.port.protocol) ? tlsChains(input, all) : tcpChains(input, all);
+}
+
+/** What the routes on a port may lead to. */
+export function l4Destinations(port: ServicePort, all: readonly ConnectionRoutes[]): readonly L4Destination[] {
+  return all.flatMap(({ tcp, tls }) =>
+    routesOn(port.number, isTls(port.protocol) ? tls : tcp).flatMap(({ route }) => route.destinations),
+  );
 }
 
 function tlsChains(input: ChainInput, all: readonly ConnectionRoutes[]): L4Chain[] {
@@ -105,9 +112,9 @@ function sameRanges(a: readonly string[], b: readonly string[]): boolean {
 /** Whether a match for the port can apply, as far as that is known before there is a connection. */
 function holds(match: L4Match, { client }: ChainInput): boolean {
   return (
-    (match.gateways.length === 0 || contains(match.gateways, meshGateway)) &&
+    (match.parents.length === 0 || contains(match.parents, MESH_KEY)) &&
     (match.sourceNamespace === '' || match.sourceNamespace === client.namespace) &&
-    client.matches(match.sourceLabels)
+    matchesSelector(client, match.sourceLabels)
   );
 }
 
@@ -149,10 +156,9 @@ function isDynamic(service: MeshService): boolean {
 export function routeTarget(
   destinations: readonly L4Destination[],
   { name, namespace }: Pick<ConnectionRoutes, 'name' | 'namespace'>,
-  input: Pick<ChainInput, 'port' | 'lookup' | 'settings'>,
+  { port, settings, targets: table }: Pick<ChainInput, 'port' | 'targets' | 'settings'>,
 ): L4Target {
-  const { port, settings } = input;
-  const targets = destinations.map((destination) => ({ destination, target: lookUp(destination, input) }));
+  const targets = destinations.map((destination) => ({ destination, target: targetIn(table, destination) }));
   const [first] = targets;
   if (first === undefined) return blackHole(port);
   const rule = first.target.kind === 'cluster' ? first.target.rule : undefined;
@@ -180,13 +186,6 @@ export function routeTarget(
     ...policyOf(rule, destination.subset),
     origins,
   };
-}
-
-/** Unlike for requests, the only port of a service counts even if the listener has a different one. */
-function lookUp(destination: L4Destination, { port, lookup }: Pick<ChainInput, 'port' | 'lookup'>): DestinationTarget {
-  if (destination.port !== undefined) return lookup(destination, port.number);
-  const target = lookup(destination, 0);
-  return target.kind === 'missing' && target.what === 'port' ? lookup(destination, port.number) : target;
 }
 
 function clusterOf(target: DestinationTarget): string {

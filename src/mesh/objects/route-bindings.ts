@@ -1,6 +1,8 @@
+import type { Problem } from '../../api/problem.ts';
 import { kindKey, parseKindKey } from '../../api/keys.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
+import type { DestinationName } from '../../model/client.ts';
 import { compareSpecificity, isWildcard, wildcardKey } from '../../model/host.ts';
 import type { ConnectionRoutes } from '../../model/l4-routes.ts';
 import type { SettledRoutes } from '../../model/route.ts';
@@ -30,8 +32,12 @@ export interface RouteRules {
   dependsOnNamespace(read: Reader, key: string): boolean;
   /** What it says about connections. Undefined: it is gone. */
   connections(read: Reader, key: string): ConnectionRoutes | undefined;
+  /** What its owner is told about rules that compare claims, where nothing verifies tokens. */
+  unverifiedClaims(read: Reader, key: string, scope: RouteScope): readonly Problem[];
   /** In how many pieces the rules are settled, each small enough for one step of a commit. */
   countPieces(read: Reader, key: string): number;
+  /** What a piece of the rules leads to: distinct, as far as clients may see it differently. */
+  destinations(read: Reader, key: string, piece: number): readonly DestinationName[];
   /** A piece of the rules, as somebody gets it. Undefined: it is gone. */
   settle(read: Reader, key: string, piece: number, context: RouteContext): SettledRoutes | undefined;
 }
@@ -99,7 +105,10 @@ export function declareRouteBindings(graph: Graph, frontEnds: readonly RouteFron
     canHold: (read, key, scope) => ask(key, (rules, objectKey) => rules.canHold(read, objectKey, scope)),
     dependsOnNamespace: (read, key) => ask(key, (rules, objectKey) => rules.dependsOnNamespace(read, objectKey)),
     connections: (read, key) => ask(key, (rules, objectKey) => rules.connections(read, objectKey)),
+    unverifiedClaims: (read, key, scope) =>
+      ask(key, (rules, objectKey) => rules.unverifiedClaims(read, objectKey, scope)),
     countPieces: (read, key) => ask(key, (rules, objectKey) => rules.countPieces(read, objectKey)),
+    destinations: (read, key, piece) => ask(key, (rules, objectKey) => rules.destinations(read, objectKey, piece)),
     settle: (read, key, piece, context) =>
       ask(key, (rules, objectKey) => rules.settle(read, objectKey, piece, context)),
   };

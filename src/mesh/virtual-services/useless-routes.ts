@@ -2,15 +2,16 @@ import type { Problem } from '../../api/problem.ts';
 import { quote } from '../../api/quote.ts';
 import type { Collection, Reader } from '../../cache/graph.ts';
 import { isAddress } from '../../model/address.ts';
-import { isWildcard } from '../../model/host.ts';
 import { hostSet } from '../../model/host-set.ts';
 import { type MeshService, type Protocol, isRouted, isTls, protocolClass } from '../../model/service.ts';
-import { anyTraits } from '../../model/traits.ts';
-import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
-import { concreteService } from '../clients/lookups.ts';
+import type { L4Match } from '../../model/l4-routes.ts';
+import { MESH_KEY } from '../../model/route-binding.ts';
+import { type HttpMatch, type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
 import type { Services } from '../objects/services.ts';
-import type { DestinationDeps } from '../resources/destinations.ts';
-import { type GatewayHosts, type RouteKind, acceptsSome, hostsOfGateway, placesOfGateways } from './gateway-hosts.ts';
+import type { DestinationDeps } from '../clients/destinations.ts';
+import { type GatewayHosts, type RouteKind, acceptsSome } from '../findings/gateway-hosts.ts';
+import { oneOf, protocolsOf, servicesOf } from '../findings/ports-of-hosts.ts';
+import { hostsOfGateway, placesOfGateways } from './outside-gateways.ts';
 
 const kinds: readonly RouteKind[] = ['http', 'tls', 'tcp'];
 
@@ -39,7 +40,7 @@ export function* uselessRoutes(
   const own = hostSet(model.hosts);
   for (const [gateway, i] of places) {
     if (gateway === meshGateway) {
-      const ports = portsOf(model, read, deps);
+      const ports = protocolsOf(model, read, deps);
       for (const kind of kinds) if (ports === undefined || ports.some(takes[kind])) useful.add(kind);
       continue;
     }
@@ -77,30 +78,9 @@ function advice(taken: readonly RouteKind[], written: readonly RouteKind[]): str
     : 'Write tcp routes; until then its port stays shut.';
 }
 
-/** The protocols of all ports of its hosts; undefined: one of them is not known. */
-function portsOf(model: VirtualServiceModel, read: Reader, deps: DestinationDeps): readonly Protocol[] | undefined {
-  return servicesOf(model, read, deps)?.flatMap(({ ports }) => ports.map(({ protocol }) => protocol));
-}
-
-/** Those of all its hosts; undefined: one of them is not known, or its ports are not. */
-function servicesOf(
-  model: VirtualServiceModel,
-  read: Reader,
-  deps: DestinationDeps,
-): readonly MeshService[] | undefined {
-  const view = { client: model.namespace, traits: anyTraits };
-  const services: MeshService[] = [];
-  for (const host of model.hosts) {
-    const service = isWildcard(host) ? undefined : concreteService(read, deps, view, host);
-    if (service === undefined || service.ports.length === 0) return undefined;
-    services.push(service);
-  }
-  return services;
-}
-
 function whyUseless(kind: RouteKind, model: VirtualServiceModel, read: Reader, deps: DestinationDeps): string {
   if (!model.gateways.includes(meshGateway)) return 'has no effect: no server of its Gateways takes such routes.';
-  const protocols = [...new Set(portsOf(model, read, deps))].join(', ');
+  const protocols = [...new Set(protocolsOf(model, read, deps))].join(', ');
   const ports = `has no effect: the ports of its hosts have protocol ${protocols}`;
   switch (kind) {
     case 'http':
@@ -112,22 +92,23 @@ function whyUseless(kind: RouteKind, model: VirtualServiceModel, read: Reader, d
   }
 }
 
-/** Whether sidecars may take http routes of a VirtualService for the mesh. */
-export function takesHttp(model: VirtualServiceModel, read: Reader, deps: DestinationDeps): boolean {
-  return portsOf(model, read, deps)?.some(isRouted) ?? true;
-}
-
 /** Matches for a port that the hosts do not have, or on which routes of their kind have no effect, on sidecars. */
 export function* uselessPorts(model: VirtualServiceModel, read: Reader, deps: DestinationDeps): Iterable<Problem> {
   if (!model.gateways.includes(meshGateway)) return;
-  const isForMesh = (gateways: readonly string[]) =>
-    (gateways.length > 0 ? gateways : model.gateways).every((gateway) => gateway === meshGateway);
+  const isOnlyForMesh = model.gateways.every((gateway) => gateway === meshGateway);
+  const isForMesh = (match: HttpMatch | L4Match): boolean => {
+    if ('parents' in match && match.parents.length > 0) return match.parents.every((parent) => parent === MESH_KEY);
+    if ('gateways' in match && match.gateways.length > 0)
+      return match.gateways.every((gateway) => gateway === meshGateway);
+    return isOnlyForMesh;
+  };
   const limited = kinds.flatMap((kind) =>
     model[kind].flatMap((route) => {
       if ('object' in route && route.object !== model.ref) return [];
-      return route.matches.flatMap(({ port, gateways, ...match }, i) => {
+      return route.matches.flatMap((match, i) => {
+        const { port } = match;
         const hasSubnets = 'destinationSubnets' in match && match.destinationSubnets.length > 0;
-        if (port === 0 || hasSubnets || !isForMesh(gateways)) return [];
+        if (port === 0 || hasSubnets || !isForMesh(match)) return [];
         return [{ kind, port, field: `${route.field}.match[${i}].port` }];
       });
     }),
@@ -148,14 +129,6 @@ export function* uselessPorts(model: VirtualServiceModel, read: Reader, deps: De
         : `port ${port} has protocol ${protocol}, which ${kind} routes are not for; write another kind of route, or declare the protocol`;
     yield problem(model, field, `never matches: ${why}.`);
   }
-}
-
-/** More ports are not listed in a message. */
-const MOST_NAMED = 20;
-
-/** For people: which ports may be meant. @param otherwise if there are too many. */
-export function oneOf(numbers: Pick<ReadonlySet<number>, 'keys' | 'size'>, otherwise: string): string {
-  return numbers.size > MOST_NAMED ? otherwise : `one of ${[...numbers.keys()].join(', ')}`;
 }
 
 /** Each protocol of a port once: there may be as many hosts as matches. */
