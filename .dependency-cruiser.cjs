@@ -142,7 +142,7 @@ module.exports = {
       'yaml/',
       'directory/lines\\.ts$',
     ]),
-    only('kube', 'kube/', ['kube/', 'api/', 'cache/', 'base/']),
+    only('kube', 'kube/', ['kube/', 'api/', 'cache/', 'yaml/document\\.ts$', 'base/']),
     {
       // How one talks to an API server, what is read from it, and what is written.
       name: 'kube-writing-on-top',
