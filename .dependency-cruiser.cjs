@@ -49,6 +49,8 @@ module.exports = {
       'identity/spiffe\\.ts$',
     ]),
     only('settle', 'settle/', ['settle/', 'model/', 'api/']),
+    // What an Envoy decides about a request.
+    only('judge', 'judge/', ['judge/', 'settle/', 'model/', 'api/']),
     only('envoy', 'envoy/', ['envoy/', 'model/', 'api/', 'ads/store/resource\\.ts$']),
     {
       // A route is spelled alike whatever kind of object it is from.
@@ -142,7 +144,7 @@ module.exports = {
       'yaml/',
       'directory/lines\\.ts$',
     ]),
-    only('kube', 'kube/', ['kube/', 'api/', 'cache/', 'base/']),
+    only('kube', 'kube/', ['kube/', 'api/', 'cache/', 'yaml/document\\.ts$', 'base/']),
     {
       // How one talks to an API server, what is read from it, and what is written.
       name: 'kube-writing-on-top',
@@ -164,6 +166,7 @@ module.exports = {
       'cache/',
       'reconcilers/',
       'settle/',
+      'judge/',
       'envoy/',
       'status/',
       'model/',
@@ -219,7 +222,7 @@ module.exports = {
     {
       name: 'pure-layers-do-no-io',
       severity: 'error',
-      from: { path: '^src/(cache|identity|injection|mesh|model|reconcilers|settle|envoy|status|yaml)/' },
+      from: { path: '^src/(cache|identity|injection|judge|mesh|model|reconcilers|settle|envoy|status|yaml)/' },
       to: {
         dependencyTypes: ['core'],
         path: '^(fs|https?|http2|child_process|dgram|dns|os|process|timers|tls|worker_threads)(/|$)',

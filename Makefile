@@ -6,7 +6,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 INSTALLED := node_modules/.installed
-FAST := src/ads/ src/api/ src/cache/ src/cli/ src/envoy/ src/model/ src/reconcilers/ src/settle/ src/status/ src/yaml/
+FAST := src/ads/ src/api/ src/cache/ src/cli/ src/envoy/ src/judge/ src/model/ src/reconcilers/ src/settle/ src/status/ src/yaml/
 
 .PHONY: help run cluster test test-node test-long test-fast properties check golden gen newest bench slowest work soak peers image
 .PHONY: check-types check-lint check-format check-imports check-unused check-generated check-chart check-node

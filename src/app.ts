@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 import { getHeapStatistics } from 'node:v8';
-import { type AdsTimes, startEngine, type Engine } from './engine/engine.ts';
+import { type AdsTimes, startEngine, type Engine, type EngineOptions } from './engine/engine.ts';
 import { followWanted } from './engine/wanted.ts';
 import { kinds } from './api/kinds.ts';
 import type { TenantOf } from './ads/tenant.ts';
@@ -121,29 +121,16 @@ export async function startServing(
     const { protos = createProtos(), validate = createValidator() } = surroundings;
     const debugging = createDebugging({ protos, mesh: config.mesh, identity, clock });
     const engine = await startEngine({
-      mesh: { ...config.mesh, ...(config.clusterMesh?.exportFile !== undefined && { clusterMeshExport: true }) },
+      ...engineSettings(config, surroundings, log),
       namespace: namespaceOf(identity),
-      ...(config.revision === undefined ? {} : { revision: config.revision }),
       protos,
-      ...(config.grpcAddress && { plaintext: config.grpcAddress }),
       ...(secure && { secure: secure.port }),
       questions: debugging.questions,
-      batch: config.batch,
-      arrivesPiecemeal: config.source.kind === 'kubernetes',
-      limits: { maxStreams: config.streams.most, maxAgeMs: config.streams.maxAge },
-      log,
-      refused: ({ stream: _, ...refusal }) => log.warn('Proxy rejected resources', refusal),
-      notAdmitted: ({ kind: _, ...refusal }) => log.warn('Proxy refused: limit on different proxies reached', refusal),
-      heapBytes: getHeapStatistics().heap_size_limit,
       clock,
-      ...(surroundings.adsTimes && { adsTimes: surroundings.adsTimes }),
-      ...(surroundings.amend && { amend: surroundings.amend }),
-      canaries: config.canaries,
       broken: (error) => {
         log.error('The graph failed; please report it', { err: error });
         failure.abort(new Error('the graph failed: proxies keep what they have until another replica serves them'));
       },
-      ...(surroundings.tenantOf && { tenantOf: surroundings.tenantOf }),
       signal: end.signal,
     });
     const shared = { config, opened, engine, validate, log, signal: end.signal };
@@ -177,14 +164,7 @@ export async function startServing(
       await source.end();
       throw error;
     });
-    const { port: grpc, securePort } = engine.ads;
-    const ports = {
-      ...(grpc !== undefined && { grpc }),
-      ...(securePort !== undefined && { secure: securePort }),
-      ...(webhooks !== undefined && { webhooks: webhooks.port }),
-      health: health.port,
-      monitoring: monitoring.port,
-    };
+    const ports = portsOf(engine, webhooks, health.port, monitoring.port);
     log.info('Serving proxies once the source is read', ports);
     signal.removeEventListener('abort', endAtOnce);
     if (surroundings.errors !== undefined)
@@ -205,6 +185,44 @@ export async function startServing(
     end.abort();
     throw error;
   }
+}
+
+function engineSettings(
+  { mesh, clusterMesh, revision, grpcAddress, batch, source, streams, canaries }: Config,
+  { adsTimes, amend, tenantOf }: Surroundings,
+  log: LogBudget,
+): Omit<EngineOptions, 'protos' | 'signal'> {
+  return {
+    mesh: { ...mesh, ...(clusterMesh?.exportFile !== undefined && { clusterMeshExport: true }) },
+    ...(revision === undefined ? {} : { revision }),
+    ...(grpcAddress && { plaintext: grpcAddress }),
+    batch,
+    arrivesPiecemeal: source.kind === 'kubernetes',
+    limits: { maxStreams: streams.most, maxAgeMs: streams.maxAge },
+    log,
+    refused: ({ stream: _, ...refusal }) => log.warn('Proxy rejected resources', refusal),
+    notAdmitted: ({ kind: _, ...refusal }) => log.warn('Proxy refused: limit on different proxies reached', refusal),
+    heapBytes: getHeapStatistics().heap_size_limit,
+    ...(adsTimes && { adsTimes }),
+    ...(amend && { amend }),
+    canaries,
+    ...(tenantOf && { tenantOf }),
+  };
+}
+
+function portsOf(
+  { ads: { port: grpc, securePort: secure } }: Engine,
+  webhooks: WebhookServing | undefined,
+  health: number,
+  monitoring: number,
+): Serving['ports'] {
+  return {
+    ...(grpc !== undefined && { grpc }),
+    ...(secure !== undefined && { secure }),
+    ...(webhooks !== undefined && { webhooks: webhooks.port }),
+    health,
+    monitoring,
+  };
 }
 
 interface WebhookParts extends Omit<WebhookServingOptions, 'webhooks' | 'client'> {

@@ -35,8 +35,8 @@ export function kindKey(kind: string, key: string): string {
 }
 
 export function parseKindKey(key: string): { readonly kind: string; readonly key: string } {
-  const [kind, rest] = splitAt(key, '/');
-  return { kind, key: rest };
+  const at = key.indexOf('/');
+  return { kind: key.slice(0, at), key: key.slice(at + 1) };
 }
 
 /** All of it is the first part if there is no separator. */

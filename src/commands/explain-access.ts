@@ -17,8 +17,8 @@ import { keySetKey } from '../model/key-set.ts';
 import type { JwtIssuer } from '../model/request-authentication.ts';
 import { openSource } from '../serve/object-source.ts';
 import { type OfflineMesh, buildOnce, findingsOf, load } from './offline.ts';
-import { type GatewayAccess, judgeAtGateway } from '../settle/access/gateway.ts';
-import { type Judgement, type WorkloadAccess, judge } from '../settle/access/judge.ts';
+import { type GatewayAccess, judgeAtGateway } from '../judge/gateway.ts';
+import { type Judgement, type WorkloadAccess, judge } from '../judge/judge.ts';
 
 /** `fairlead explain access` */
 export async function explainAccess(question: AccessQuestion, signal: AbortSignal): Promise<AccessAnswer> {

@@ -3,7 +3,7 @@ import type { AccessAnswer } from '../cli/program.ts';
 import type { Locate } from '../directory/load.ts';
 import { printSource } from '../commands/explain.ts';
 import type { Source } from '../model/provenance.ts';
-import type { AccessEvent, Denial, Judgement } from '../settle/access/judge.ts';
+import type { AccessEvent, Denial, Judgement } from '../judge/judge.ts';
 
 export function answerOf({ verdict }: Judgement, locate: Locate): Omit<AccessAnswer, 'remarks' | 'findings'> {
   const print = (source: Source | undefined): readonly string[] => (source ? [printSource(source, locate)] : []);

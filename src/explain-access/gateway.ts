@@ -1,7 +1,7 @@
 import type { AccessQuestion } from '../cli/program.ts';
 import { UsageError } from '../cli/usage-error.ts';
 import type { GatewayChain } from '../model/gateway.ts';
-import { type GatewayAccess, type GatewayRequest, chainOf, isTls } from '../settle/access/gateway.ts';
+import { type GatewayAccess, type GatewayRequest, chainOf, isTls } from '../judge/gateway.ts';
 import { identityOf, partsOf } from './request.ts';
 
 /** The request to a router, and what is assumed about it. */

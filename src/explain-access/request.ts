@@ -1,9 +1,9 @@
 import type { AccessQuestion } from '../cli/program.ts';
 import { UsageError } from '../cli/usage-error.ts';
 import type { JwtIssuer } from '../model/request-authentication.ts';
-import { type WorkloadAccess, modeOf } from '../settle/access/judge.ts';
-import type { AccessRequest, HttpRequest } from '../settle/access/request.ts';
-import { claimedIssuer } from '../settle/access/verify-token.ts';
+import { type WorkloadAccess, modeOf } from '../judge/judge.ts';
+import type { AccessRequest, HttpRequest } from '../judge/request.ts';
+import { claimedIssuer } from '../judge/verify-token.ts';
 
 export function portOf(asked: number | undefined, { targets }: WorkloadAccess, remarks: string[]): number {
   const served = targets.map(({ port }) => port);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { judge, type Judgement } from '../../src/settle/access/judge.ts';
+import { judge, type Judgement } from '../../src/judge/judge.ts';
 import { seed } from '../harness/seed.ts';
 import { freePorts } from '../../src/testing/free-ports.ts';
 import { withPeers } from '../peers/with-peers.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { onTestFinished } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
-import type { WorkloadAccess } from '../../src/settle/access/judge.ts';
+import type { WorkloadAccess } from '../../src/judge/judge.ts';
 import { startAgent, type WorkloadSecrets } from '../e2e/agent.ts';
 import { createCa } from '../peers/mesh-ca.ts';
 import { TestMesh, connectedProxy } from '../harness/mesh.ts';

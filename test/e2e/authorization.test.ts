@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
-import { judgeAtGateway } from '../../src/settle/access/gateway.ts';
+import { judgeAtGateway } from '../../src/judge/gateway.ts';
 import { afterSuite } from '../../src/testing/on-end.ts';
 import { runs } from '../../src/testing/runs.ts';
 import { gateway, meshConfig, virtualService } from '../features/objects.ts';

@@ -4,7 +4,7 @@ import { InFlight } from './in-flight.ts';
 import { Interest, type InterestContext } from './interest.ts';
 import { CommonMarks, Ledger, type Marks } from './ledger.ts';
 import type { Difference, Differences } from '../store/differences.ts';
-import { type BackOff, UNKNOWN, backOff } from './refusals.ts';
+import { UNKNOWN } from './refusals.ts';
 import type { EncodedResource } from '../store/resource.ts';
 import type { Recipient } from '../rollouts/recipient.ts';
 import { type Held, type Names, Served } from '../store/served.ts';
@@ -12,6 +12,7 @@ import type { SharedWork } from '../store/shared-work.ts';
 import { itemsOf, type Sent, Trial } from './sent.ts';
 import type { ResourceType } from '../types.ts';
 import type { DiscoveryRequest, RequestedVersions } from '../wire/wire-read.ts';
+import { WholeRefusal } from './whole-refusal.ts';
 import type { WorldView } from '../store/world.ts';
 
 /** What the subscriptions of one stream share. */
@@ -49,18 +50,13 @@ export class Subscription {
   readonly guarded: boolean;
   readonly interest: Interest;
   #all = false;
-  /** With {@link all}: the client holds what it was sent, apart from names that are owed separately. */
-  known = false;
-  /** With {@link all}, unless {@link known}: what the client holds of each name, nothing or {@link UNKNOWN}. */
-  before: Held;
-  /** The client said what it holds already, when it began. */
-  cameWithVersions = false;
+  #known = false;
+  #before: Held;
+  #cameWithVersions = false;
   readonly inFlight: InFlight;
   readonly awaited: Awaited;
   #trial: Trial | undefined;
-  #wholeRefusal: (BackOff & { readonly message: string }) | undefined;
-  /** {@link wholeRefusal} is another one since {@link takeRefusalNews}. */
-  #isWholeNews = false;
+  #wholeRefusal: WholeRefusal | undefined;
   #asked: string[] = [];
 
   constructor(type: ResourceType, context: SubscriptionContext, guarded: boolean, patience = Infinity) {
@@ -84,12 +80,19 @@ export class Subscription {
     return this.#trial;
   }
 
-  /**
-   * A whole state was rejected for an unknown reason: until one is accepted, unchanged content proves nothing. It is
-   * tried again after a back-off.
-   */
-  get wholeRefusal(): { readonly message: string } | undefined {
-    return this.#wholeRefusal;
+  /** With {@link all}: the client holds what it was sent, apart from names that are owed separately. */
+  get known(): boolean {
+    return this.#known;
+  }
+
+  /** With {@link all}, unless {@link known}: what the client holds of each name, nothing or {@link UNKNOWN}. */
+  get before(): Held {
+    return this.#before;
+  }
+
+  /** The client said what it holds already, when it began. */
+  get cameWithVersions(): boolean {
+    return this.#cameWithVersions;
   }
 
   /** Everything is in a response, or is owed name by name from now on. */
@@ -105,23 +108,23 @@ export class Subscription {
     this.#trial = undefined;
   }
 
+  /** See {@link WholeRefusal}. */
+  get wholeRefusal(): WholeRefusal['current'] {
+    return this.#wholeRefusal?.current;
+  }
+
   refuseWhole(now: number, message: string): void {
-    this.#wholeRefusal = { ...backOff(this.#wholeRefusal, now), message };
-    this.#isWholeNews = true;
+    (this.#wholeRefusal ??= new WholeRefusal()).begin(now, message);
   }
 
   acceptWhole(): void {
-    if (this.#wholeRefusal === undefined) return;
-    this.#wholeRefusal = undefined;
-    this.#isWholeNews = true;
+    this.#wholeRefusal?.end();
   }
 
   /** Names of which the client refuses something else than it did at the last call. */
   takeRefusalNews(): Names | 'all' {
     const names = this.ledger.takeNews();
-    if (!this.#isWholeNews) return names;
-    this.#isWholeNews = false;
-    return 'all';
+    return this.#wholeRefusal?.takeNews() === true ? 'all' : names;
   }
 
   /** Names that the client has asked for since the last call, apart from {@link all}. */
@@ -161,13 +164,13 @@ export class Subscription {
   begin(request: DiscoveryRequest, view: WorldView, resumed: boolean): void {
     this.interest.begin(request.names);
     this.#all = !this.interest.isEmpty;
-    this.cameWithVersions = this.#all && request.versions.count > 0;
-    if (this.cameWithVersions) this.#compare(request.versions, view);
-    this.known = false;
-    this.before = undefined;
+    this.#cameWithVersions = this.#all && request.versions.count > 0;
+    if (this.#cameWithVersions) this.#compare(request.versions, view);
+    this.#known = false;
+    this.#before = undefined;
     if (this.context.delta || (request.version === '' && !resumed)) return;
     // In state of the world a client does not say what it holds.
-    this.before = UNKNOWN;
+    this.#before = UNKNOWN;
     if (request.version !== '') this.#keepMissing(view);
   }
 
@@ -294,28 +297,27 @@ export class Subscription {
     for (const [name, held] of this.ledger.refusals?.due(now, this.ledger.pending) ?? []) {
       if (this.ledger.pending?.has(name) !== true) this.ledger.owe(name, held);
     }
-    if (this.#wholeRefusal !== undefined && now >= this.#wholeRefusal.retryAt && this.inFlight.size === 0)
-      this.#repeatUnknown();
+    if (this.#wholeRefusal?.isDue(now) === true && this.inFlight.size === 0) this.#repeatUnknown();
   }
 
   /** Everything is owed again to a client that has accepted what it was sent. */
   repeatAll(): void {
     if (this.#all) return;
     this.#all = !this.interest.isEmpty;
-    this.known = true;
+    this.#known = true;
   }
 
   /** The same for a client that may hold any of it, in any version. */
   #repeatUnknown(): void {
-    if (this.#all && !this.known) return;
+    if (this.#all && !this.#known) return;
     this.#all = !this.interest.isEmpty;
-    this.known = false;
-    this.before = UNKNOWN;
+    this.#known = false;
+    this.#before = UNKNOWN;
   }
 
   /** Changes make no difference: everything is owed anyway, whatever the client holds. */
   get #owesBlindly(): boolean {
-    return this.#all && !this.known;
+    return this.#all && !this.#known;
   }
 
   /** The client asks for names: it has nothing, or has given it up; but it may yet take what is on its way. */
@@ -331,7 +333,7 @@ export class Subscription {
     const onTheWay = this.inFlight.lastOf(names);
     const had = (name: string): Held => {
       if (ledger.kept?.has(name) === true) return ledger.kept.get(name);
-      return this.#owesBlindly ? this.before : ledger.uses(name, view.resolve(type.typeUrl, name));
+      return this.#owesBlindly ? this.#before : ledger.uses(name, view.resolve(type.typeUrl, name));
     };
     for (const name of names) this.#ask(name, onTheWay.get(name) ?? had(name), view);
   }

@@ -59,6 +59,17 @@ describe('the configuration comes from', () => {
     expect(serverOf({ env: { KUBECONFIG } })).toBe('https://a');
   });
 
+  test('a file that is read as kubectl reads it', () => {
+    const path = join(directory, 'k');
+    const cluster = '{server: "https://c", insecure-skip-tls-verify: yes}';
+    writeFileSync(
+      path,
+      `current-context: x\nclusters: [{name: c, cluster: ${cluster}}]\ncontexts: [{name: x, context: {cluster: c}}]\n`,
+    );
+    const read = readKubeConfig({ path });
+    expect(read.getCurrentCluster()?.skipTLSVerify).toBe(true);
+  });
+
   test('a context that the flag names', () => {
     const clusters = [
       { name: 'c', cluster: { server: 'https://c' } },

@@ -1,9 +1,10 @@
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
-import { KubeConfig, loadYaml, type Context, type User } from '@kubernetes/client-node';
+import { KubeConfig, type Context, type User } from '@kubernetes/client-node';
 import type { ExecConfig } from './exec-plugin.ts';
 import { isObject, type Json } from '../../api/json.ts';
+import { readDocument } from '../../yaml/document.ts';
 import { isProxy, ProxyError, proxyFor } from './proxy.ts';
 
 /** The configuration for the API server is unusable. The message is one line that says which file or name is wrong. */
@@ -71,17 +72,23 @@ function find(options: KubeConfigOptions): { readonly config: KubeConfig; readon
 
 function readFile(file: string): KubeConfig {
   try {
-    const text = readFileSync(file, 'utf8');
-    const content = loadYaml<unknown>(text);
-    if (!isObject(content)) throw new Error('not a kubeconfig');
+    const content = contentOf(readFileSync(file, 'utf8'));
     const config = new KubeConfig();
-    config.loadFromString(text);
+    // client-node's reader of YAML differs from kubectl's; of JSON it makes the same.
+    config.loadFromString(JSON.stringify(content));
     config.makePathsAbsolute(resolve(file, '..'));
     return withAllOfUsers(config, content['users'], resolve(file, '..'));
   } catch (cause) {
     const first = cause instanceof Error ? cause.message.split('\n')[0] : String(cause);
     throw new KubeConfigError(`kubeconfig ${file}: ${first}`, { cause });
   }
+}
+
+function contentOf(text: string): Json {
+  const document = readDocument(text);
+  if ('broken' in document) throw new Error(`line ${document.broken.line}: ${document.broken.message}`);
+  if (!isObject(document.value)) throw new Error('not a kubeconfig');
+  return document.value;
 }
 
 /** Adds the user fields that client-node does not read. For `tokenFile` it has an authenticator, under another name. */

@@ -1,7 +1,7 @@
 import type { Collection, Reader } from '../../cache/graph.ts';
 import { isTooLarge, noSecurity } from '../../envoy/security/authorization.ts';
 import type { MergedListener } from '../../model/gateway.ts';
-import type { GatewayAccess } from '../../settle/access/gateway.ts';
+import type { GatewayAccess } from '../../judge/gateway.ts';
 import type { settleGatewayListener } from '../../settle/gateway-chains.ts';
 import { policyless } from '../resources/access.ts';
 import { type SettleDeps, settleSecurity } from '../resources/security-filters.ts';

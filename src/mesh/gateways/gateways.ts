@@ -35,7 +35,7 @@ import {
 import { type SettleListener, accessOf } from './access.ts';
 import { type AutoPassthroughDeps, type RouterListener, declareAutoPassthrough } from './auto-passthrough.ts';
 import { type GatewaySet, declareGatewayRoutes } from './routes.ts';
-import type { GatewayAccess } from '../../settle/access/gateway.ts';
+import type { GatewayAccess } from '../../judge/gateway.ts';
 import { connectionTargetsOf } from '../clients/destinations.ts';
 import type { ServiceView } from '../clients/views.ts';
 import type { SettleDeps } from '../resources/security-filters.ts';

@@ -1,7 +1,7 @@
 import type { Collection, Reader } from '../../cache/graph.ts';
 import { type SecurityFilters, isTooLarge } from '../../envoy/security/authorization.ts';
-import { accessAtGrpcServer } from '../../settle/access/grpc-server.ts';
-import type { FilterAccess, WorkloadAccess } from '../../settle/access/judge.ts';
+import { accessAtGrpcServer } from '../../judge/grpc-server.ts';
+import type { FilterAccess, WorkloadAccess } from '../../judge/judge.ts';
 import type { InboundTargets } from '../../settle/inbound.ts';
 import { chainsOf } from './inbounds.ts';
 import { type SettleDeps, settleSecurity, stepsForGrpc } from './security-filters.ts';

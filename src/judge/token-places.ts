@@ -1,5 +1,5 @@
-import type { JwtRule } from '../../model/request-authentication.ts';
-import { tokenPlaces } from '../token-checks.ts';
+import type { JwtRule } from '../model/request-authentication.ts';
+import { tokenPlaces } from '../settle/token-checks.ts';
 import { isSameName, valuesOf } from './headers.ts';
 import type { Header } from './request.ts';
 

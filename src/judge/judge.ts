@@ -1,18 +1,13 @@
 import { isIP } from 'node:net';
-import type { ObjectRef } from '../../api/object.ts';
-import type { AuthorizationStep, NamedRule } from '../../model/authorization.ts';
-import type { InboundTarget } from '../../model/inbound.ts';
-import type { ListenerSettings } from '../../model/mesh-config.ts';
-import {
-  type MtlsMode,
-  type PeerAuthentications,
-  type PeerModes,
-  sourceOfMode,
-} from '../../model/peer-authentication.ts';
-import type { Source } from '../../model/provenance.ts';
-import { type JwtIssuer, mustSeeRequests } from '../../model/request-authentication.ts';
-import { protocolClass } from '../../model/service.ts';
-import { type AuthorizationSteps, badCustomAction } from '../authorization.ts';
+import type { ObjectRef } from '../api/object.ts';
+import type { AuthorizationStep, NamedRule } from '../model/authorization.ts';
+import type { InboundTarget } from '../model/inbound.ts';
+import type { ListenerSettings } from '../model/mesh-config.ts';
+import { type MtlsMode, type PeerAuthentications, type PeerModes, sourceOfMode } from '../model/peer-authentication.ts';
+import type { Source } from '../model/provenance.ts';
+import { type JwtIssuer, mustSeeRequests } from '../model/request-authentication.ts';
+import { protocolClass } from '../model/service.ts';
+import { type AuthorizationSteps, badCustomAction } from '../settle/authorization.ts';
 import { type Facts, ruleMatches } from './conditions.ts';
 import { keptHeaders } from './headers.ts';
 import { normalizedPath } from './paths.ts';

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
-import type { GatewayChain, SettledGatewayListener } from '../../model/gateway.ts';
-import type { GatewayTopology } from '../../model/mesh-config.ts';
-import type { JwtIssuer } from '../../model/request-authentication.ts';
+import type { GatewayChain, SettledGatewayListener } from '../model/gateway.ts';
+import type { GatewayTopology } from '../model/mesh-config.ts';
+import type { JwtIssuer } from '../model/request-authentication.ts';
 import { keptHeaders } from './headers.ts';
 import { type Denial, type FilterAccess, type Judgement, forwardedFor, judgeFilters } from './judge.ts';
 import type { Connection, HttpRequest } from './request.ts';

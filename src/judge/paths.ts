@@ -1,4 +1,4 @@
-import type { ListenerSettings } from '../../model/mesh-config.ts';
+import type { ListenerSettings } from '../model/mesh-config.ts';
 
 /**
  * The path that policies compare, and that the workload gets: what Envoy makes of one with `normalize_path`,

@@ -1,4 +1,4 @@
-import { isObject, type Json } from '../../api/json.ts';
+import { isObject, type Json } from '../api/json.ts';
 import {
   type Attribute,
   type Clause,
@@ -7,10 +7,10 @@ import {
   type TextMatch,
   matchesText,
   textMatch,
-} from '../../model/authorization.ts';
-import { covers, parseCidr } from '../../model/cidr.ts';
-import { otherTypesOf } from '../../model/claim-value.ts';
-import { principalReadings } from '../../model/request-principal.ts';
+} from '../model/authorization.ts';
+import { covers, parseCidr } from '../model/cidr.ts';
+import { otherTypesOf } from '../model/claim-value.ts';
+import { principalReadings } from '../model/request-principal.ts';
 import type { Connection, Header } from './request.ts';
 import { type Truth, type Unknown, all, not, some } from './truth.ts';
 

@@ -1,6 +1,6 @@
-import type { AuthorizationStep } from '../../model/authorization.ts';
-import type { Labels } from '../../model/labels.ts';
-import { modeOfGrpcServer } from '../../model/peer-authentication.ts';
+import type { AuthorizationStep } from '../model/authorization.ts';
+import type { Labels } from '../model/labels.ts';
+import { modeOfGrpcServer } from '../model/peer-authentication.ts';
 import type { WorkloadAccess } from './judge.ts';
 
 /** What a gRPC server without an Envoy makes of what decides about requests to its workload. */

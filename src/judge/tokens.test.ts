@@ -1,6 +1,6 @@
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { JwtIssuer, JwtRule } from '../../model/request-authentication.ts';
+import type { JwtIssuer, JwtRule } from '../model/request-authentication.ts';
 import { keptHeaders } from './headers.ts';
 import type { Header } from './request.ts';
 import { authenticate } from './tokens.ts';

@@ -1,6 +1,6 @@
 import { type JsonWebKey, constants, createHmac, createPublicKey, timingSafeEqual, verify } from 'node:crypto';
-import { type Json, isObject } from '../../api/json.ts';
-import type { JwtIssuer } from '../../model/request-authentication.ts';
+import { type Json, isObject } from '../api/json.ts';
+import type { JwtIssuer } from '../model/request-authentication.ts';
 
 /** Seconds by which clocks may differ; Envoy's default. */
 const CLOCK_SKEW = 60;

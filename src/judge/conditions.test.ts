@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Attribute, Condition } from '../../model/authorization.ts';
+import type { Attribute, Condition } from '../model/authorization.ts';
 import { type Facts, ruleMatches } from './conditions.ts';
 
 const facts: Facts = {

@@ -1,6 +1,6 @@
-import { type Json, isObject } from '../../api/json.ts';
-import { type JwtIssuer, type JwtRule, writtenHeaders } from '../../model/request-authentication.ts';
-import { tokenChecks } from '../token-checks.ts';
+import { type Json, isObject } from '../api/json.ts';
+import { type JwtIssuer, type JwtRule, writtenHeaders } from '../model/request-authentication.ts';
+import { tokenChecks } from '../settle/token-checks.ts';
 import { isSameName, valuesOf } from './headers.ts';
 import type { Header, HttpRequest } from './request.ts';
 import { type TokenCarrier, tokensFor } from './token-places.ts';
