@@ -9,7 +9,7 @@ export const read = (path: string): string => readFileSync(join(ROOT, path), 'ut
 export interface Block {
   /**
    * Page and section, as `operations.md#upgrade`; the second block of a section as `operations.md#upgrade/2`. Blocks that
-   * are not commands are counted by language: `operations.md#mesh-config:yaml`.
+   * are not commands are counted by language: `routing.md#split:yaml`.
    */
   readonly id: string;
   readonly page: string;
