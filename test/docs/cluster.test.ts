@@ -49,9 +49,8 @@ withPeers(PEERS, 'commands of the guide in a cluster', () => {
   }
 
   describe('install', () => {
-    test('README.md#install, and the label of sidecars.md#injection once more', async () => {
+    test('README.md#install', async () => {
       await type(blockOf('README.md#install'));
-      await type(blockOf('sidecars.md#injection'));
       expect(await own.kubectl('-n', 'shop', 'get', 'deployment', 'web', '-o', 'yaml')).toContain('restartedAt');
       await own.kubectl('wait', '--for=condition=Established', 'crd', '--all');
       const settings = { grpcAddress: 'off', secureGrpcAddress: '127.0.0.1:0', secureNames: `${SERVER},localhost` };
@@ -86,7 +85,9 @@ withPeers(PEERS, 'commands of the guide in a cluster', () => {
       expect(await type('fairlead identity')).toMatch(/^Stable since .*\n\nsigning /);
     });
 
-    test('sidecars.md#injection/2', async () => {
+    // At least a second after the first restart: kubectl refuses the second one before that.
+    test('sidecars.md#injection, sidecars.md#injection/2', async () => {
+      await type(blockOf('sidecars.md#injection'));
       await type(`cp examples/cluster/shop.yaml shop.yaml\n${blockOf('sidecars.md#injection/2')}`);
       const template = await own.kubectl('-n', 'bookshop', 'get', 'deployment', 'reviews-v1', '-o', 'yaml');
       expect(template).toContain('name: istio-proxy');
@@ -150,7 +151,12 @@ withPeers(PEERS, 'commands of the guide in a cluster', () => {
     test('clusters.md#several-clusters joins it', async () => {
       await east.kubectl('create', 'namespace', NAMESPACE);
       await type(blockOf('clusters.md#several-clusters'));
-      await program.logged('Cluster synced');
+      const address = `--address 127.0.0.1:${program.serving.ports.health}`;
+      await poll('it is read', async () =>
+        /^east +istio-system\/istio-remote-secret-east +SYNCED/m.test(await type(`fairlead clusters ${address}`))
+          ? true
+          : undefined,
+      );
     });
 
     test('clusters.md#proxies-of-other-clusters, clusters.md#proxies-of-other-clusters/2', async () => {
@@ -171,6 +177,43 @@ withPeers(PEERS, 'commands of the guide in a cluster', () => {
       await type(blockOf('sidecars.md#let-pods-start-without-fairlead'));
       expect(await own.kubectl('get', 'namespace', 'shop', '-o', 'yaml')).not.toContain('istio-injection');
     });
+  });
+});
+
+withPeers(['etcd', 'helm', 'kube-apiserver', 'kubectl'], 'commands of the guide beside istiod', () => {
+  const onEnd = afterSuite();
+
+  test('from-istiod-and-back.md#look-before-you-move to from-istiod-and-back.md#side-by-side/2', async () => {
+    const api = await borrowApiServer();
+    onEnd(() => api.stop());
+    const shell = await createShell({ programs: ['helm', 'kubectl'], env: { KUBECONFIG: api.kubeconfig }, onEnd });
+    const type = async (commands: string): Promise<string> => {
+      const { code, stdout, stderr } = await shell.run(commands);
+      expect(code, `${commands}\n${stdout}${stderr}`).toBe(0);
+      return stdout;
+    };
+    // What a cluster with istiod has: definitions of Istio's kinds, its authority, its mesh config, and a VirtualService.
+    await type(`kubectl create namespace bookshop; kubectl create namespace ${NAMESPACE}
+      helm template x charts/fairlead --include-crds --set istioCrds=true,global.hub=x > all.yaml
+      node -e '
+        const documents = require("fs").readFileSync("all.yaml", "utf8").split(/^---$/m);
+        const isIstios = (text) => /^kind: CustomResourceDefinition$/m.test(text) && /^ {2}name: .*istio[.]io$/m.test(text);
+        require("fs").writeFileSync("crds.yaml", documents.filter(isIstios).join("---"));
+      '
+      kubectl apply --server-side -f crds.yaml
+      kubectl wait --for=condition=Established crd --all
+      kubectl -n ${NAMESPACE} create secret generic istio-ca-secret --from-literal=ca-key.pem=x
+      kubectl -n ${NAMESPACE} create configmap istio --from-literal=mesh=
+      kubectl apply -f examples/guide/split.yaml`);
+    await type(blockOf('from-istiod-and-back.md#look-before-you-move'));
+    await type(blockOf('from-istiod-and-back.md#look-before-you-move/2'));
+    await type(blockOf('from-istiod-and-back.md#side-by-side'));
+    await type(blockOf('from-istiod-and-back.md#side-by-side/2'));
+    expect(await api.kubectl('-n', NAMESPACE, 'get', 'secret', 'istio-ca-secret', '-o', 'jsonpath={.data}')).toBe(
+      '{"ca-key.pem":"eA=="}',
+    );
+    expect(await api.kubectl('-n', NAMESPACE, 'get', 'configmap', 'istio', '-o', 'jsonpath={.data.mesh}')).toBe('');
+    expect(await api.kubectl('-n', NAMESPACE, 'get', 'secret', 'fairlead-ca', '-o', 'name')).toBe('secret/fairlead-ca\n');
   });
 });
 
