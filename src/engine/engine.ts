@@ -1,3 +1,14 @@
+/**
+ * Objects in, resources out: joins the graph, the committer and the ADS server, for either source. Around it:
+ *
+ * - what is asked for: `catalog.ts` (how clients request each type of resource), `admission.ts` and `demand-budgets.ts`
+ *   (what may be computed for proxies), `kinds.ts` (a new kind of proxy in several commits), `departures.ts` (what a proxy
+ *   had stays for a minute)
+ * - which objects are in force: `generations.ts`, `waiting-objects.ts`, `kept-generations.ts` (what the cluster keeps of
+ *   that), `mesh-config-choice.ts` (decision 0116), `namespace-filter.ts` (decision 0083), `endpoint-history.ts`
+ * - what is known of them: `progress.ts` (here), `replicas.ts` (everywhere), `object-statuses.ts` (what a status says),
+ *   `failure-reports.ts` (our bugs, for the owners of the objects affected)
+ */
 import type { AdsLimits } from '../ads/transport/limits.ts';
 import { Admission, type AdmissionRefusal } from './admission.ts';
 import { type AdsServer, startAdsServer } from '../ads/transport/server.ts';

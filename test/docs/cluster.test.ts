@@ -93,6 +93,11 @@ withPeers(PEERS, 'commands of the guide in a cluster', () => {
       expect(template).toContain('name: istio-proxy');
     });
 
+    test('docs/security.md#who-may-write-what-and-what-it-reaches:yaml is taken', async () => {
+      await own.apply(blockOf('docs/security.md#who-may-write-what-and-what-it-reaches:yaml'));
+      await own.kubectl('delete', 'validatingadmissionpolicy', 'virtualservices-stay-at-home');
+    });
+
     test('operations.md#endpoints-that-are-held', async () => {
       await type('kubectl -n shop create service clusterip reviews --tcp=80');
       expect(await type(blockOf('operations.md#endpoints-that-are-held'))).toContain('is released');
