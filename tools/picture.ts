@@ -1,6 +1,6 @@
 /**
  * Draws the picture of the README: the screen of `make run`, a few seconds after the weights of the reviews were changed.
- * `node tools/picture.ts` runs the bookshop with its real Envoys and writes docs/images/make-run.svg, with the date.
+ * `make picture` runs the bookshop with its real Envoys and writes docs/images/make-run.svg, with the date.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
