@@ -81,6 +81,7 @@ import { declareSelectors } from './mesh/clients/selectors.ts';
 import { declareProxyConfigs } from './mesh/objects/proxy-configs.ts';
 import { declareSidecars } from './mesh/objects/sidecars.ts';
 import { declarePortsByRoutes } from './mesh/clients/served-ports.ts';
+import { declareRoutesOfView } from './mesh/clients/routes-of-view.ts';
 import { declareViews } from './mesh/clients/views.ts';
 import { declareVirtualServices } from './mesh/objects/virtual-services.ts';
 
@@ -214,6 +215,7 @@ export function buildMesh(
   const scopes = declareScopes(graph, { proxies, sidecars, namespaces });
   const views = declareViews(graph, { ...objects, namespaces, scopes });
   const portsByRoutes = declarePortsByRoutes(graph, views, objects);
+  const routesOfView = declareRoutesOfView(graph, { ...objects, views, portsByRoutes });
   const destinationViews = declareDestinationViews(graph, { ...objects, scopes, views });
 
   // What they get.
@@ -227,6 +229,7 @@ export function buildMesh(
     scopes,
     views,
     portsByRoutes,
+    routesOfView,
     destinationViews,
     encoder,
   };

@@ -3,6 +3,7 @@ import { TestMesh, connectedProxy } from '../../test/harness/mesh.ts';
 import { objectOf, proxy, route, service, slice } from '../../test/harness/lab.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { type Emit, type Graph, type Input, type Write } from '../cache/graph.ts';
+import { type DestinationName, targetIn } from '../model/client.ts';
 import { MESH, type Parent, type RouteBinding } from '../model/route-binding.ts';
 import { precedence } from '../model/route.ts';
 import type { RouteFrontEnd } from './objects/route-bindings.ts';
@@ -15,6 +16,8 @@ interface Pointer {
 }
 
 const KIND = 'Pointer';
+
+const destinationOf = ({ to }: Pointer): DestinationName => ({ host: to, subset: '', port: 80 });
 
 /** A kind of object with routes that Fairlead does not have: what it takes to add one. */
 function pointers(graph: Graph): { readonly input: Input<Pointer>; readonly frontEnd: RouteFrontEnd } {
@@ -45,10 +48,14 @@ function pointers(graph: Graph): { readonly input: Input<Pointer>; readonly fron
       dependsOnNamespace: () => false,
       connections: () => undefined,
       countPieces: () => 1,
-      settle(read, key, _, { lookup, listenerPort }) {
+      destinations(read, key) {
+        const pointer = read.get(input, key);
+        return pointer === undefined ? [] : [destinationOf(pointer)];
+      },
+      settle(read, key, _, { targets }) {
         const pointer = read.get(input, key);
         if (pointer === undefined) return undefined;
-        const target = lookup({ host: pointer.to, subset: '', port: 80 }, listenerPort);
+        const target = targetIn(targets, destinationOf(pointer));
         const { cluster } = target as Extract<typeof target, { kind: 'cluster' }>;
         const backends = [{ target: { kind: 'cluster' as const, cluster } }];
         const rule = {

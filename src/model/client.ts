@@ -1,5 +1,5 @@
 import type { DestinationRuleModel, HashKey } from './traffic-policy.ts';
-import type { Labels } from './labels.ts';
+import { type Labels, printSelector } from './labels.ts';
 import type { MeshService } from './service.ts';
 import type { Traits } from './traits.ts';
 
@@ -12,9 +12,23 @@ export interface Client {
   /** Suffix of cluster hosts, `cluster.local`. */
   readonly domainSuffix: string;
   readonly traits: Traits;
-  /** Whether the proxy has all labels of a selector that a sourceLabels or workloadSelector mentions. */
-  matches(selector: Labels): boolean;
+  /** See {@link matchesSelector}. */
+  readonly matched: readonly string[];
 }
+
+/**
+ * Whether the client's proxy has all labels of a selector.
+ *
+ * @param matched of the selectors that routes and rules mention, those that it has the labels of, as `printSelector`
+ * prints them.
+ */
+export function matchesSelector({ matched }: Pick<Client, 'matched'>, selector: Labels): boolean {
+  for (const _ in selector) return matched.includes(printSelector(selector));
+  return true;
+}
+
+/** The client that DestinationRules are for. */
+export type RuleClient = Pick<Client, 'namespace' | 'matched'>;
 
 /** Where requests go, as a route says it. */
 export interface DestinationName {
@@ -47,5 +61,17 @@ export type DestinationTarget =
       readonly cluster: string;
     };
 
-/** Looks up a destination; every lookup is recorded as a dependency. */
-export type DestinationLookup = (destination: DestinationName, listenerPort: number) => DestinationTarget;
+/** Equal for destinations that lead to the same place from a listener. */
+export function destinationKey({ host, subset, port }: DestinationName): string {
+  return `${port ?? ''}|${subset}|${host}`;
+}
+
+/** Where destinations lead from one listener, by {@link destinationKey}. */
+export type Targets = ReadonlyMap<string, DestinationTarget>;
+
+/** Of a destination that the table was made for. */
+export function targetIn(targets: Targets, destination: DestinationName): DestinationTarget {
+  const target = targets.get(destinationKey(destination));
+  if (target === undefined) throw new Error(`nobody has looked up ${destinationKey(destination)}`);
+  return target;
+}

@@ -64,13 +64,21 @@ interface Entry {
 export function routesOn(port: number, routes: readonly TlsRoute[]): readonly MatchedRoute<TlsRoute, TlsMatch>[];
 export function routesOn(port: number, routes: readonly L4Route[]): readonly MatchedRoute<L4Route, L4Match>[];
 export function routesOn(port: number, routes: readonly L4Route[]): readonly MatchedRoute<L4Route, L4Match>[] {
-  const byPort = entriesByPort(routes);
-  return inOrder([...(byPort.get(0) ?? []), ...(port === 0 ? [] : (byPort.get(port) ?? []))]);
+  return matchedOn(routes)(port);
 }
 
-const entriesByPort = remembered((routes: readonly L4Route[]) =>
-  Map.groupBy(entriesOf(routes), ({ match }) => match?.port ?? 0),
-);
+const matchedOn = remembered((routes: readonly L4Route[]) => {
+  const byPort = Map.groupBy(entriesOf(routes), ({ match }) => match?.port ?? 0);
+  const forAny = byPort.get(0) ?? [];
+  const known = new Map([[0, inOrder(forAny)]]);
+  return (port: number): readonly MatchedRoute<L4Route, L4Match>[] => {
+    const entries = byPort.get(port);
+    if (port === 0 || entries === undefined) return known.get(0)!;
+    const found = known.get(port) ?? inOrder([...forAny, ...entries]);
+    known.set(port, found);
+    return found;
+  };
+});
 
 /** The routes with a match that has one of the hosts, or overlaps with it. Each server of a Gateway asks. */
 export function routesFor(

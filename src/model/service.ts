@@ -72,6 +72,9 @@ export function isTls(protocol: Protocol): boolean {
  */
 export type Resolution = 'ClientSideLB' | 'DNSLB' | 'DNSRoundRobinLB' | 'Passthrough' | 'Alias' | 'DynamicDNS';
 
+/** How many Services of type ExternalName may lead from one to the next; a longer chain is a loop. */
+export const longestAliasChain = 8;
+
 export interface ServicePort {
   /** Empty for a single unnamed port. Identifies the port's endpoints. */
   readonly name: string;

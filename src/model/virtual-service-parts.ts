@@ -7,15 +7,19 @@ import type { Destination } from './route.ts';
 export function destinationsOf(
   model: VirtualServiceModel,
 ): readonly { readonly object: ObjectRef; readonly destination: Destination }[] {
-  const http = model.http.flatMap(({ object, action }) => {
-    if (action.kind !== 'forward') return [];
-    const mirrored = (action.mirrors ?? []).map((mirror) => mirror.destination);
-    return [...action.destinations, ...mirrored].map((destination) => ({ object, destination }));
-  });
+  const http = model.http.flatMap((route) =>
+    destinationsOfRoute(route).map((destination) => ({ object: route.object, destination })),
+  );
   const l4 = [...model.tcp, ...model.tls].flatMap(({ destinations }) =>
     destinations.map((destination) => ({ object: model.ref, destination })),
   );
   return [...http, ...l4];
+}
+
+/** Including mirrors. */
+export function destinationsOfRoute({ action }: HttpRoute): readonly Destination[] {
+  if (action.kind !== 'forward') return [];
+  return [...action.destinations, ...(action.mirrors ?? []).map((mirror) => mirror.destination)];
 }
 
 /** All matches of a VirtualService, for all protocols. */

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Client } from '../model/client.ts';
-import { resolveDestination } from './destination.ts';
+import { someEndpoints } from '../envoy/testing/listeners.ts';
+import { resolveDestination, resolveForConnections } from './destination.ts';
 import type { MeshService } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 
@@ -14,14 +15,13 @@ const services = [
   service('a'),
   service('two', { ports: [port(80), port(81)] }),
   service('other', { ports: [port(8000)] }),
-  service('asleep'),
+  service('asleep', { resolution: 'DNSRoundRobinLB' }),
   service('udp', { ports: [port(80, 'UDP')] }),
-  service('alias', { resolution: 'Alias', externalName: 'alias2' }),
-  service('alias2', { resolution: 'Alias', externalName: 'a' }),
-  service('loop', { resolution: 'Alias', externalName: 'loop' }),
+  service('alias', { resolution: 'Alias', externalName: 'a' }),
   service('outside', { resolution: 'Alias', externalName: 'www.example.com' }),
   service('dynamic', { resolution: 'DynamicDNS' }),
 ];
+const leadsTo = new Map([['alias', services[0]!]]);
 const hash = (name: string) => ({ loadBalancer: { consistentHash: { key: { kind: 'header' as const, name } } } });
 const rule = {
   policy: hash('top'),
@@ -29,17 +29,19 @@ const rule = {
   subsets: [{ name: 'v1', labels: {}, policy: {}, portPolicies: {} }],
 } as unknown as DestinationRuleModel;
 
-function resolve(host: string, options: { subset?: string; port?: number; listener?: number; router?: boolean } = {}) {
+function resolve(
+  host: string,
+  options: { subset?: string; port?: number; listener?: number; router?: boolean } = {},
+  by = resolveDestination,
+) {
   const client = { namespace: 'n', traits: { proxyType: options.router ? 'router' : 'sidecar' } } as Client;
-  return resolveDestination(
+  const named = services.find((s) => s.host === host);
+  const service = named?.resolution === 'Alias' ? leadsTo.get(host) : named;
+  return by(
     { host, subset: options.subset ?? '', ...(options.port === undefined ? {} : { port: options.port }) },
     options.listener ?? 80,
     client,
-    {
-      service: (name) => services.find((s) => s.host === name),
-      rule: () => rule,
-      isServed: (service) => service.host !== 'asleep',
-    },
+    { named, service, rule, endpoints: someEndpoints },
   );
 }
 
@@ -64,9 +66,15 @@ test.each([
   ['a subset of a dynamic host', 'dynamic', { subset: 'v1' }, 'subset', 'outbound|80|v1|dynamic'],
   ['a cluster that is left out', 'asleep', {}, 'endpoints', 'outbound|80||asleep'],
   ['an alias of a host outside', 'outside', {}, 'host', 'outbound|80||www.example.com'],
-  ['an alias of itself', 'loop', {}, 'host', 'outbound|80||loop'],
 ])('%s is missing', (_, host, options, what, cluster) => {
   expect(resolve(host, options)).toEqual({ kind: 'missing', what, cluster });
+});
+
+test('for connections, the only port of a destination counts, whatever port the listener has', () => {
+  expect(resolve('other', { listener: 90 }, resolveForConnections)).toMatchObject({ cluster: 'outbound|8000||other' });
+  expect(resolve('two', { listener: 81 }, resolveForConnections)).toMatchObject({ cluster: 'outbound|81||two' });
+  expect(resolve('two', { listener: 90 }, resolveForConnections)).toMatchObject({ what: 'port' });
+  expect(resolve('two', { port: 80, listener: 90 }, resolveForConnections)).toMatchObject({ port: 80 });
 });
 
 test('the hash of a port counts only for destinations that name the port', () => {

@@ -1,19 +1,24 @@
 import type { ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import { quote } from '../api/quote.ts';
-import type { DestinationLookup } from '../model/client.ts';
+import type { Targets } from '../model/client.ts';
 import type { BoundServer, GatewayChain, MergedListener, ServerTls, SettledGatewayListener } from '../model/gateway.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
 import type { Traits } from '../model/traits.ts';
-import type { ConnectionRoutes } from '../model/l4-routes.ts';
-import { type GatewayForward, passthroughRoutes, tcpRoute } from './gateway-forward.ts';
+import { type GatewayForward, type ServerRoute, forwardOf } from './gateway-forward.ts';
 
 export interface GatewayListenerContext {
   readonly traits: Pick<Traits, 'agent'>;
   readonly settings: ListenerSettings;
-  /** The routes of a Gateway that the router sees, in order of precedence. */
-  readonly routesOf: (gateway: ObjectRef) => readonly ConnectionRoutes[];
-  readonly lookup: DestinationLookup;
+  /** What takes the connections of servers; absent: nothing. */
+  readonly forwards: ReadonlyMap<BoundServer, ServerForwards>;
+}
+
+export interface ServerForwards {
+  /** See {@link routesOfServer}. */
+  readonly routes: readonly ServerRoute[];
+  /** Of what these lead to, from the server's port. */
+  readonly targets: Targets;
 }
 
 /** The result for the servers of one router listener: which connections it takes, and where they go. */
@@ -86,18 +91,17 @@ class Chains {
   }
 
   #addPassthrough(bound: BoundServer): void {
-    const { routes, problems } = passthroughRoutes(bound, this.#forwarding(bound));
-    this.problems.push(...problems);
-    for (const { ref, field, serverNames, target } of routes) {
-      const clash = this.#add(bound, serverNames, l4Content({ ref, target }));
-      if (clash !== undefined)
-        this.problems.push({
-          object: ref,
-          field,
-          reason: 'Conflicted',
-          message: `Server name ${quote(clash)} already has a route on port ${bound.server.port.number} of Gateway ${bound.gateway}, so this match is left out; remove the name from one of them.`,
-        });
-    }
+    for (const { forward, names } of this.#forwards(bound))
+      for (const { field, serverNames } of names) {
+        const clash = this.#add(bound, serverNames, l4Content(forward));
+        if (clash !== undefined)
+          this.problems.push({
+            object: forward.ref,
+            field,
+            reason: 'Conflicted',
+            message: `Server name ${quote(clash)} already has a route on port ${bound.server.port.number} of Gateway ${bound.gateway}, so this match is left out; remove the name from one of them.`,
+          });
+      }
   }
 
   /** Adds a chain, unless one of the names is taken: then returns that name. */
@@ -116,14 +120,18 @@ class Chains {
   }
 
   #tcp(bound: BoundServer): Content | undefined {
-    const { route, problems } = tcpRoute(bound, this.#forwarding(bound));
-    this.problems.push(...problems);
-    return route && l4Content(route);
+    const [first] = this.#forwards(bound);
+    return first && l4Content(first.forward);
   }
 
-  #forwarding(bound: BoundServer): Parameters<typeof tcpRoute>[1] {
-    const { routesOf, lookup, settings } = this.#context;
-    return { routes: routesOf(bound.ref), lookup, settings };
+  #forwards(bound: BoundServer): readonly { readonly forward: GatewayForward; readonly names: ServerRoute['names'] }[] {
+    const { forwards, settings } = this.#context;
+    const { routes, targets } = forwards.get(bound) ?? { routes: [], targets: new Map() };
+    return routes.map((route) => {
+      const { forward, problems } = forwardOf(bound, route, targets, settings);
+      this.problems.push(...problems);
+      return { forward, names: route.names };
+    });
   }
 }
 

@@ -1,85 +1,73 @@
 import type { ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
-import type { DestinationLookup } from '../model/client.ts';
+import { type Targets, targetIn } from '../model/client.ts';
 import { type BoundServer, hostsFor, intersectionWith } from '../model/gateway.ts';
 import { haveCommon, hostSet } from '../model/host-set.ts';
-import { type ConnectionRoutes, type L4Destination, type L4Match, routesFor, routesOn } from '../model/l4-routes.ts';
+import { type ConnectionRoutes, type L4Match, type L4Route, routesFor, routesOn } from '../model/l4-routes.ts';
 import type { L4Target } from '../model/listener.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
 import { contains, remembered } from '../model/remembered.ts';
 import { routeTarget } from './outbound-chains.ts';
 import { missingDestination } from './missing-destination.ts';
 
-export interface ForwardInput {
-  /** For the server's Gateway, in order of precedence. */
-  readonly routes: readonly ConnectionRoutes[];
-  readonly lookup: DestinationLookup;
-  readonly settings: ListenerSettings;
-}
-
-/** Where the connections of a server go. */
-export interface GatewayForward {
-  /** The object that decided. */
-  readonly ref: ObjectRef;
-  readonly target: L4Target;
-}
-
-/** By server name, from a match of a `tls` route. */
-export interface PassthroughForward extends GatewayForward {
-  /** Field path of the names. */
-  readonly field: string;
-  readonly serverNames: readonly string[];
-}
-
-/** The first `tcp` route that matches the server applies to all its connections. */
-export function tcpRoute(
-  bound: BoundServer,
-  input: ForwardInput,
-): { readonly route: GatewayForward | undefined; readonly problems: readonly Problem[] } {
-  for (const routes of usersOf(bound, input))
-    for (const { route, matches } of routesOn(bound.server.port.number, routes.tcp)) {
-      const { destinations } = route;
-      if (route.matches.length === 0 || matches.some((match) => holds(match, bound)))
-        return {
-          route: { ref: routes.ref, target: targetOf(bound, destinations, routes, input) },
-          problems: missingDestinations(bound, destinations, routes, input),
-        };
-    }
-  return { route: undefined, problems: [] };
+/** A route that takes connections of a server, with the names for which it does. */
+export interface ServerRoute {
+  /** The object that it is in. */
+  readonly routes: ConnectionRoutes;
+  readonly route: L4Route;
+  /** By field path, those of a `tls` route. Empty: it takes all connections. */
+  readonly names: readonly { readonly field: string; readonly serverNames: readonly string[] }[];
 }
 
 /**
- * Every match of a `tls` route that applies to the server, with those of its names that are among the server's hosts: a
- * connection with any other name does not pass.
+ * The routes that take connections of a server: of those for `tls`, where it passes TLS through, every one with a name
+ * that is among the server's hosts; otherwise the first for `tcp`. None for servers that serve requests.
+ *
+ * @param all for the server's Gateway, in order of precedence.
  */
-export function passthroughRoutes(
-  bound: BoundServer,
-  input: ForwardInput,
-): { readonly routes: readonly PassthroughForward[]; readonly problems: readonly Problem[] } {
-  const found: PassthroughForward[] = [];
-  const problems: Problem[] = [];
-  for (const routes of usersOf(bound, input)) {
+export function routesOfServer(bound: BoundServer, all: readonly ConnectionRoutes[]): readonly ServerRoute[] {
+  switch (bound.server.serves.kind) {
+    case 'tcp':
+    case 'tls':
+      return tcpRoutes(bound, all);
+    case 'passthrough':
+      return tlsRoutes(bound, all);
+    case 'http':
+    case 'https':
+    case 'autoPassthrough':
+      return [];
+  }
+}
+
+function tcpRoutes(bound: BoundServer, all: readonly ConnectionRoutes[]): readonly ServerRoute[] {
+  for (const routes of usersOf(bound, all))
+    for (const { route, matches } of routesOn(bound.server.port.number, routes.tcp))
+      if (route.matches.length === 0 || matches.some((match) => holds(match, bound)))
+        return [{ routes, route, names: [] }];
+  return [];
+}
+
+/** A connection with any other name than those of the server's hosts does not pass. */
+function tlsRoutes(bound: BoundServer, all: readonly ConnectionRoutes[]): readonly ServerRoute[] {
+  const found: ServerRoute[] = [];
+  for (const routes of usersOf(bound, all)) {
     const accepted = hostsFor(bound.server, routes.namespace);
     const hostsOf = intersectionWith(accepted);
     for (const { route, matches } of routesFor(accepted, routes.tls)) {
-      const { field, destinations } = route;
-      const holding = matches.flatMap((match) => {
+      const names = matches.flatMap((match) => {
         const serverNames = holds(match, bound) ? hostsOf(match.sniHosts) : [];
-        return serverNames.length > 0 ? [{ serverNames, i: placesOf(route.matches).get(match)! }] : [];
+        if (serverNames.length === 0) return [];
+        return [{ field: `${route.field}.match[${placesOf(route.matches).get(match)!}].sniHosts`, serverNames }];
       });
-      if (holding.length === 0) continue;
-      problems.push(...missingDestinations(bound, destinations, routes, input));
-      const target = targetOf(bound, destinations, routes, input);
-      for (const { serverNames, i } of holding)
-        found.push({ ref: routes.ref, target, field: `${field}.match[${i}].sniHosts`, serverNames });
+      if (names.length > 0) found.push({ routes, route, names });
     }
   }
-  return { routes: found, problems };
+  return found;
 }
 
 /** Routes with a host that the server accepts from their namespace. */
-function usersOf({ server }: BoundServer, { routes }: ForwardInput): readonly ConnectionRoutes[] {
-  return routes.filter(({ namespace, hosts }) => {
+function usersOf({ server }: BoundServer, all: readonly ConnectionRoutes[]): readonly ConnectionRoutes[] {
+  return all.filter(({ namespace, hosts }) => {
     const accepted = hostSet(hostsFor(server, namespace));
     return haveCommon(accepted, setOf(hosts));
   });
@@ -94,22 +82,25 @@ function holds({ port, gateways }: L4Match, { server, gateway }: BoundServer): b
   return (port === 0 || port === server.port.number) && (gateways.length === 0 || contains(gateways, gateway));
 }
 
-function targetOf(
-  { server }: BoundServer,
-  destinations: readonly L4Destination[],
-  routes: ConnectionRoutes,
-  { lookup, settings }: ForwardInput,
-): L4Target {
-  return routeTarget(destinations, routes, { port: server.port, lookup, settings });
+/** Where the connections of a route go. */
+export interface GatewayForward {
+  /** The object that decided. */
+  readonly ref: ObjectRef;
+  readonly target: L4Target;
 }
 
-function missingDestinations(
+/** @param targets of what the route leads to, from the server's port. */
+export function forwardOf(
   { server }: BoundServer,
-  destinations: readonly L4Destination[],
-  { ref }: ConnectionRoutes,
-  { lookup }: ForwardInput,
-): Problem[] {
-  return destinations.flatMap((destination) =>
-    missingDestination(ref, destination, lookup(destination, server.port.number)),
-  );
+  { routes, route: { destinations } }: ServerRoute,
+  targets: Targets,
+  settings: ListenerSettings,
+): { readonly forward: GatewayForward; readonly problems: readonly Problem[] } {
+  const { ref } = routes;
+  return {
+    forward: { ref, target: routeTarget(destinations, routes, { port: server.port, targets, settings }) },
+    problems: destinations.flatMap((destination) =>
+      missingDestination(ref, destination, targetIn(targets, destination)),
+    ),
+  };
 }

@@ -1,20 +1,22 @@
 import { expect, test } from 'vitest';
 import type { ConnectionRoutes } from '../model/l4-routes.ts';
 import type { Endpoint } from '../model/endpoint.ts';
-import type { Client, DestinationLookup } from '../model/client.ts';
+import type { Client } from '../model/client.ts';
 import type { L4Chain } from '../model/listener.ts';
 import type { MeshService } from '../model/service.ts';
 import { reconcileDestinationRule } from '../reconcilers/destination-rule/destination-rule.ts';
 import { reconcileVirtualService } from '../reconcilers/virtual-service/virtual-service.ts';
-import { type ChainInput, l4Chains } from './outbound-chains.ts';
+import { type ChainInput, l4Chains, l4Destinations } from './outbound-chains.ts';
 import {
   clientOf,
   defaultSettings,
   entryOf,
+  type Lookup,
   lookupAll,
   port,
   serviceOf,
   someEndpoints,
+  targetsBy,
 } from '../envoy/testing/listeners.ts';
 
 const tcp = serviceOf('a', [port(9000, 'TCP')]);
@@ -40,15 +42,16 @@ const to = (host: string, more: object = {}) => ({ destination: { host, ...more 
 function chains(
   service: MeshService,
   routes: readonly ConnectionRoutes[],
-  input: Partial<ChainInput> = {},
+  { lookup = lookupAll, ...input }: Partial<ChainInput> & { readonly lookup?: Lookup } = {},
 ): readonly L4Chain[] {
+  const { port: heard = service.ports[0]! } = input;
   return l4Chains({
     service,
-    port: service.ports[0]!,
+    port: heard,
     client: clientOf(),
     summary: someEndpoints,
     routes,
-    lookup: lookupAll,
+    targets: targetsBy(lookup, l4Destinations(heard, routes), heard.number),
     settings: defaultSettings,
     subnets: [],
     shared: false,
@@ -110,7 +113,7 @@ test.each<[string, object[], string[]]>([
     ['-> outbound|7|v1|b.com'],
   ],
 ])('tcp routes: %s', (_, routes, expected) => {
-  const client: Client = clientOf({}, { matches: (selector) => (selector['app'] ?? 'client') === 'client' });
+  const client: Client = clientOf({}, { matched: ['app=client'] });
   expect(chains(tcp, routes.length === 0 ? [] : [virtualService({ tcp: routes })], { client }).map(print)).toEqual(
     expected,
   );
@@ -128,7 +131,7 @@ test('the oldest VirtualService counts, private ones before public ones', () => 
 });
 
 test('a missing destination is a black hole that keeps its weight', () => {
-  const lookup: DestinationLookup = (destination, listenerPort) =>
+  const lookup: Lookup = (destination, listenerPort) =>
     destination.host === 'no.com'
       ? { kind: 'missing', what: 'host', cluster: 'x' }
       : lookupAll(destination, listenerPort);
@@ -145,18 +148,6 @@ test('a missing destination is a black hole that keeps its weight', () => {
   });
   expect(chains(tcp, [one], { lookup }).map(print)).toEqual(['-> BlackHoleCluster']);
   expect(chains(tcp, [two], { lookup }).map(print)).toEqual(['-> BlackHoleCluster 90, outbound|9000||b.com 10']);
-});
-
-test('the only port of a destination counts, whatever port the listener has', () => {
-  const proxy = serviceOf('proxy', [port(3128, 'TCP')]);
-  const lookup: DestinationLookup = ({ port: written }, listenerPort) => {
-    const number = written ?? (listenerPort === 0 ? 3128 : listenerPort);
-    return number === 3128
-      ? { kind: 'cluster', cluster: `outbound|3128||${proxy.host}`, service: proxy, port: 3128 }
-      : { kind: 'missing', what: 'port', cluster: '' };
-  };
-  const route = virtualService({ tcp: [{ route: [to('proxy')] }] });
-  expect(chains(tcp, [route], { lookup }).map(print)).toEqual(['-> outbound|3128||proxy.shop.svc.cluster.local']);
 });
 
 test.each<[string, object[], Partial<ChainInput>, string[]]>([
@@ -248,8 +239,8 @@ test('a subset has its own hashing and tunnel, and the times of the rule', () =>
     },
     subsets: [{ name: 'v1', labels: { v: '1' }, trafficPolicy: { loadBalancer: { simple: 'RANDOM' } } }],
   });
-  const lookup: DestinationLookup = (destination, listenerPort) => ({
-    ...lookupAll(destination, listenerPort || 1),
+  const lookup: Lookup = (destination, listenerPort) => ({
+    ...lookupAll(destination, listenerPort),
     rule: d,
   });
   const route = virtualService({ tcp: [{ route: [to('b.com', { subset: 'v1' })] }] });

@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net';
 import { compareAge } from '../model/age.ts';
 import { canonicalCidr } from '../model/cidr.ts';
-import type { Client, DestinationLookup, DestinationTarget } from '../model/client.ts';
+import { type Client, type DestinationTarget, type Targets, matchesSelector, targetIn } from '../model/client.ts';
 import type { EndpointSummary } from '../model/endpoint.ts';
 import { isServed } from '../model/dns-endpoints.ts';
 import { type ConnectionRoutes, type L4Destination, type L4Match, routesOn } from '../model/l4-routes.ts';
@@ -33,7 +33,8 @@ export interface ChainInput {
   readonly summary: EndpointSummary;
   /** Those that this client sees for the host. */
   readonly routes: readonly ConnectionRoutes[];
-  readonly lookup: DestinationLookup;
+  /** Of what the routes on this port lead to. */
+  readonly targets: Targets;
   readonly rule?: DestinationRuleModel | undefined;
   readonly settings: ListenerSettings;
   /** The service's ranges, if the listener's address does not identify the service. */
@@ -47,6 +48,13 @@ export function l4Chains(input: ChainInput): readonly L4Chain[] {
   const oldestFirst = [...input.routes].sort(compareAge);
   const all = inOrderOfPrecedence(oldestFirst, input.client.namespace, (routes) => routes);
   return isTls(input.port.protocol) ? tlsChains(input, all) : tcpChains(input, all);
+}
+
+/** What the routes on a port may lead to. */
+export function l4Destinations(port: ServicePort, all: readonly ConnectionRoutes[]): readonly L4Destination[] {
+  return all.flatMap(({ tcp, tls }) =>
+    routesOn(port.number, isTls(port.protocol) ? tls : tcp).flatMap(({ route }) => route.destinations),
+  );
 }
 
 function tlsChains(input: ChainInput, all: readonly ConnectionRoutes[]): L4Chain[] {
@@ -107,7 +115,7 @@ function holds(match: L4Match, { client }: ChainInput): boolean {
   return (
     (match.gateways.length === 0 || contains(match.gateways, meshGateway)) &&
     (match.sourceNamespace === '' || match.sourceNamespace === client.namespace) &&
-    client.matches(match.sourceLabels)
+    matchesSelector(client, match.sourceLabels)
   );
 }
 
@@ -149,10 +157,9 @@ function isDynamic(service: MeshService): boolean {
 export function routeTarget(
   destinations: readonly L4Destination[],
   { name, namespace }: Pick<ConnectionRoutes, 'name' | 'namespace'>,
-  input: Pick<ChainInput, 'port' | 'lookup' | 'settings'>,
+  { port, settings, targets: table }: Pick<ChainInput, 'port' | 'targets' | 'settings'>,
 ): L4Target {
-  const { port, settings } = input;
-  const targets = destinations.map((destination) => ({ destination, target: lookUp(destination, input) }));
+  const targets = destinations.map((destination) => ({ destination, target: targetIn(table, destination) }));
   const [first] = targets;
   if (first === undefined) return blackHole(port);
   const rule = first.target.kind === 'cluster' ? first.target.rule : undefined;
@@ -180,13 +187,6 @@ export function routeTarget(
     ...policyOf(rule, destination.subset),
     origins,
   };
-}
-
-/** Unlike for requests, the only port of a service counts even if the listener has a different one. */
-function lookUp(destination: L4Destination, { port, lookup }: Pick<ChainInput, 'port' | 'lookup'>): DestinationTarget {
-  if (destination.port !== undefined) return lookup(destination, port.number);
-  const target = lookup(destination, 0);
-  return target.kind === 'missing' && target.what === 'port' ? lookup(destination, port.number) : target;
 }
 
 function clusterOf(target: DestinationTarget): string {

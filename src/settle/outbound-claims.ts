@@ -15,7 +15,7 @@ export interface ClaimInput extends Omit<ChainInput, 'subnets' | 'shared'> {
 
 /** What one port of a service claims from listeners: none, one, or one for each of its addresses. */
 export function claimsOf(input: ClaimInput): readonly ListenerClaim[] {
-  const port = listenPort(input);
+  const port = heardPort(input);
   const kind = protocolClass(port.protocol);
   if (kind === 'udp' || protocolClass(input.port.protocol) === 'udp' || input.service.resolution === 'Alias') return [];
   const { traits } = input.client;
@@ -36,10 +36,10 @@ export function claimsOf(input: ClaimInput): readonly ListenerClaim[] {
 }
 
 /**
- * A Sidecar's egress listener with a port sets number and protocol itself. If it leaves the protocol to sniffing,
+ * The port of the listener. A Sidecar's egress listener with a port sets number and protocol itself. If it leaves the protocol to sniffing,
  * services that declare TCP keep their own protocol, which has no routes.
  */
-function listenPort({ port, egress }: ClaimInput): ServicePort {
+export function heardPort({ port, egress }: Pick<ClaimInput, 'port' | 'egress'>): ServicePort {
   const listener = egress?.port;
   if (listener === undefined) return port;
   return protocolClass(listener.protocol) === 'sniffed' && protocolClass(port.protocol) === 'tcp'

@@ -1,4 +1,4 @@
-import type { Client, DestinationLookup } from '../model/client.ts';
+import type { Client, Targets } from '../model/client.ts';
 import type { RouteSettings } from '../model/mesh-config.ts';
 import type { Parent } from '../model/route-binding.ts';
 
@@ -13,7 +13,8 @@ export interface RouteScope {
 
 /** For whom rules are settled. */
 export interface RouteContext extends RouteScope {
-  readonly lookup: DestinationLookup;
+  /** Of all destinations that the rules name. */
+  readonly targets: Targets;
   readonly settings: RouteSettings;
   /** The listener terminates TLS: a redirect without a scheme stays on https. */
   readonly tls?: boolean;

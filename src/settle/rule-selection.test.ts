@@ -21,16 +21,17 @@ function rule(namespace: string, of = host, more: Partial<DestinationRuleModel> 
   };
 }
 
+const clientIn = (namespace: string, ...matched: string[]) => ({ namespace, matched });
+
 function select(rules: readonly DestinationRuleModel[], query: Partial<RuleQuery> = {}): string | undefined {
-  const rulesOf = (namespace: string) => rules.filter((candidate) => candidate.namespace === namespace);
-  const places = { serviceNamespace: 'shop', rootNamespace: 'istio-system', clientNamespace: 'client' };
-  return selectRule({ host, ...places, rulesOf, ...query })?.id;
+  const places = { serviceNamespace: 'shop', rootNamespace: 'istio-system', client: clientIn('client') };
+  return selectRule(rules, { host, ...places, ...query })?.id;
 }
 
 test('the client’s namespace decides before the service’s, and that before the root’s', () => {
   const all = [rule('istio-system'), rule('shop'), rule('client'), rule('other')];
   expect(select(all)).toBe(`client/${host}`);
-  expect(select(all, { clientNamespace: undefined })).toBe(`shop/${host}`);
+  expect(select(all, { client: undefined })).toBe(`shop/${host}`);
   expect(select([all[0]!, all[3]!])).toBe(`istio-system/${host}`);
   expect(select([all[3]!])).toBeUndefined();
 });
@@ -53,7 +54,7 @@ test('a rule counts for the namespaces that it is exported to', () => {
   expect(exported(['client'])).toBe(`shop/${host}`);
   expect(exported(['other'])).toBeUndefined();
   expect(exported(['shop'])).toBeUndefined();
-  expect(select([rule('shop', host, { exportTo: ['client'] })], { clientNamespace: undefined })).toBeUndefined();
+  expect(select([rule('shop', host, { exportTo: ['client'] })], { client: undefined })).toBeUndefined();
   expect(select([rule('client', host, { exportTo: ['client'] })])).toBe(`client/${host}`);
 });
 
@@ -63,7 +64,7 @@ test('a specific rule for others hides a general one, which is then looked for i
 });
 
 test('gateways of the root namespace are bound by its private rules, and else by the service’s namespace first', () => {
-  const gateway = { clientNamespace: 'istio-system' };
+  const gateway = { client: clientIn('istio-system') };
   const own = rule('istio-system', '*', { exportTo: ['istio-system'] });
   expect(select([rule('istio-system', '*'), rule('shop')], gateway)).toBe(`shop/${host}`);
   expect(select([own, rule('shop')], gateway)).toBe('istio-system/*');
@@ -78,12 +79,11 @@ test('a rule for workloads counts where they have the labels, in their own names
       createdAt,
     });
   const all = [rule('client'), selective('client', 'y', '2'), selective('client', 'x', '1')];
-  expect(select(all, { matches: ({ app }) => app === 'y' })).toBe('client y');
-  expect(select(all, { matches: () => true })).toBe('client x');
-  expect(select(all, { matches: () => false })).toBe(`client/${host}`);
+  expect(select(all, { client: clientIn('client', 'app=y') })).toBe('client y');
+  expect(select(all, { client: clientIn('client', 'app=x', 'app=y') })).toBe('client x');
   expect(select(all)).toBe(`client/${host}`);
   // It decides even for workloads that it is not for: they have no rule then.
-  expect(select([selective('client', 'x'), rule('shop')], { matches: () => false })).toBeUndefined();
+  expect(select([selective('client', 'x'), rule('shop')])).toBeUndefined();
 });
 
 test('of several rules that a namespace sees apart, the youngest counts', () => {

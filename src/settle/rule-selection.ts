@@ -1,6 +1,6 @@
 import { compareAge } from '../model/age.ts';
 import { compareSpecificity, isSubsetOf } from '../model/host.ts';
-import type { Labels } from '../model/labels.ts';
+import { type RuleClient, matchesSelector } from '../model/client.ts';
 import type { DestinationRuleModel, RuleAudience } from '../model/traffic-policy.ts';
 
 export interface RuleQuery {
@@ -9,29 +9,29 @@ export interface RuleQuery {
   readonly serviceNamespace: string;
   readonly rootNamespace: string;
   /** Absent: a client whose namespace has no rule for the host, and to which no rule is exported by name. */
-  readonly clientNamespace?: string | undefined;
-  /** Whether the client's proxy has the labels. If absent (inbound), rules with a selector never apply. */
-  readonly matches?: ((selector: Labels) => boolean) | undefined;
-  /** Merged rules of a namespace; at least those that cover the host, in any order. */
-  rulesOf(namespace: string): readonly DestinationRuleModel[];
+  readonly client?: RuleClient | undefined;
 }
 
 /**
  * The rule that a client uses for a service. The first namespace with any rule for the host decides, even if only by a
  * wildcard: the client's, then the service's, then the root namespace. Within it, the most specific host wins.
+ *
+ * @param all merged rules of these namespaces; at least those that cover the host, in any order.
  */
-export function selectRule(query: RuleQuery): DestinationRuleModel | undefined {
-  const { clientNamespace, serviceNamespace, rootNamespace } = query;
+export function selectRule(all: readonly DestinationRuleModel[], query: RuleQuery): DestinationRuleModel | undefined {
+  if (all.length === 0) return undefined;
+  const { client, serviceNamespace, rootNamespace } = query;
+  const clientNamespace = client?.namespace;
   if (clientNamespace !== undefined) {
     // Rules in the root namespace are meant for the whole mesh. Its own proxies (gateways) are bound by those exported
     // only to it, and otherwise look at the service's namespace first, like all others.
-    const rules = mostSpecific(query, clientNamespace, clientNamespace === rootNamespace ? 'private' : 'own');
-    if (rules.length > 0) return selectByLabels(query, rules);
+    const rules = mostSpecific(all, query, clientNamespace, clientNamespace === rootNamespace ? 'private' : 'own');
+    if (rules.length > 0) return selectByLabels(client, rules);
   }
   for (const namespace of [serviceNamespace, rootNamespace]) {
     // A more specific rule for other clients hides a less specific one for all.
-    const rules = mostSpecific(query, namespace, 'others').filter((rule) => isExportedTo(rule, clientNamespace));
-    if (rules.length > 0) return selectByLabels(query, rules);
+    const rules = mostSpecific(all, query, namespace, 'others').filter((rule) => isExportedTo(rule, clientNamespace));
+    if (rules.length > 0) return selectByLabels(client, rules);
   }
   return undefined;
 }
@@ -41,10 +41,15 @@ export function compareRules(a: DestinationRuleModel, b: DestinationRuleModel): 
   return Number(a.workloadSelector === undefined) - Number(b.workloadSelector === undefined) || compareAge(a, b);
 }
 
-function mostSpecific(query: RuleQuery, namespace: string, audience: RuleAudience): readonly DestinationRuleModel[] {
+function mostSpecific(
+  all: readonly DestinationRuleModel[],
+  { host }: RuleQuery,
+  namespace: string,
+  audience: RuleAudience,
+): readonly DestinationRuleModel[] {
   let best: DestinationRuleModel[] = [];
-  for (const rule of query.rulesOf(namespace)) {
-    if (!isSubsetOf(query.host, rule.host) || !audiencesOf(rule).includes(audience)) continue;
+  for (const rule of all) {
+    if (rule.namespace !== namespace || !isSubsetOf(host, rule.host) || !audiencesOf(rule).includes(audience)) continue;
     const order = best[0] === undefined ? -1 : compareSpecificity(rule.host, best[0].host);
     if (order < 0) best = [rule];
     else if (order === 0) best.push(rule);
@@ -53,13 +58,16 @@ function mostSpecific(query: RuleQuery, namespace: string, audience: RuleAudienc
 }
 
 /** The first rule whose selector matches the proxy, or else the last one without a selector. */
-function selectByLabels(query: RuleQuery, rules: readonly DestinationRuleModel[]): DestinationRuleModel | undefined {
-  const selected = rules.find(
-    ({ namespace, workloadSelector }) =>
-      workloadSelector !== undefined &&
-      namespace === query.clientNamespace &&
-      query.matches?.(workloadSelector) === true,
-  );
+function selectByLabels(
+  client: RuleClient | undefined,
+  rules: readonly DestinationRuleModel[],
+): DestinationRuleModel | undefined {
+  const selected =
+    client &&
+    rules.find(
+      ({ namespace, workloadSelector }) =>
+        workloadSelector !== undefined && namespace === client.namespace && matchesSelector(client, workloadSelector),
+    );
   return selected ?? rules.findLast((rule) => rule.workloadSelector === undefined);
 }
 

@@ -1,6 +1,6 @@
 import { type ObjectRef, distinctRefs } from '../api/object.ts';
 import { ProblemList } from '../api/problem-list.ts';
-import type { DestinationTarget } from '../model/client.ts';
+import { type DestinationTarget, targetIn } from '../model/client.ts';
 import { wholeObjects } from '../model/provenance.ts';
 import {
   type Backend,
@@ -134,7 +134,7 @@ class Settling {
   }
 
   #lookUp(destination: Destination, route: HttpRoute): DestinationTarget {
-    const target = this.#context.lookup(destination, this.#context.listenerPort);
+    const target = targetIn(this.#context.targets, destination);
     for (const problem of missingDestination(route.object, destination, target)) this.problems.add(problem);
     return target;
   }

@@ -5,10 +5,7 @@ import type { RouteScope } from './route-scope.ts';
 import { conditionsOf, matchCanHold, virtualServiceFor } from './virtual-service-selection.ts';
 import type { HttpMatch, HttpRoute, VirtualServiceModel } from '../model/virtual-service.ts';
 
-const client = {
-  namespace: 'own',
-  matches: (selector: Record<string, string>) => selector['app'] === 'client',
-} as Client;
+const client = { namespace: 'own', matched: ['app=client'] as readonly string[] } as Client;
 const scope: RouteScope = { client, parent: MESH, listenerPort: 80 };
 
 const match = (conditions: Partial<HttpMatch>): HttpMatch => ({

@@ -1,4 +1,4 @@
-import type { Client } from '../model/client.ts';
+import { type Client, matchesSelector } from '../model/client.ts';
 import { isWildcard } from '../model/host.ts';
 import { printSelector } from '../model/labels.ts';
 import { contains } from '../model/remembered.ts';
@@ -78,10 +78,5 @@ export function matchCanHold(match: Condition, scope: RouteScope): boolean {
 
 function sourceMatches({ sourceLabels, sourceNamespace }: Condition, client: Client): boolean {
   if (sourceNamespace !== '' && sourceNamespace !== client.namespace) return false;
-  return isEmpty(sourceLabels) || client.matches(sourceLabels);
-}
-
-function isEmpty(labels: object): boolean {
-  for (const _ in labels) return false;
-  return true;
+  return matchesSelector(client, sourceLabels);
 }

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { createRules } from '../../../test/protos/validate-rules.ts';
 import { type ObjectRef, distinctRefs } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
-import type { DestinationLookup } from '../../model/client.ts';
 import type { ListenerSettings } from '../../model/mesh-config.ts';
 import type { ServerTls } from '../../model/gateway.ts';
 import type { Traits } from '../../model/traits.ts';
@@ -11,17 +10,18 @@ import { mergeServers } from '../../settle/gateway-merge.ts';
 import { reconcileVirtualService } from '../../reconcilers/virtual-service/virtual-service.ts';
 import { downstreamTls } from '../tls/downstream.ts';
 import { settleGatewayListener } from '../../settle/gateway-chains.ts';
+import { routesOfServer } from '../../settle/gateway-forward.ts';
 import { noSecurity } from '../security/authorization.ts';
 import { buildGatewayListener } from './gateway-listener.ts';
 import type { Listener } from '../gen/types.gen.ts';
 import { types } from '../encode/proto-types.ts';
-import { defaultSettings, lookupAll, protos, traitsOf } from '../testing/listeners.ts';
+import { type Lookup, defaultSettings, lookupAll, protos, targetsBy, traitsOf } from '../testing/listeners.ts';
 
 const metadata = (name: string) => ({ name, namespace: 'edge' });
 const apiVersion = 'networking.istio.io/v1';
 const checkRules = createRules();
 
-const lookup: DestinationLookup = (destination, listenerPort) =>
+const lookup: Lookup = (destination, listenerPort) =>
   destination.host.startsWith('nowhere')
     ? { kind: 'missing', what: 'host', cluster: `outbound|${listenerPort}||${destination.host}` }
     : lookupAll(destination, listenerPort);
@@ -72,8 +72,13 @@ function build(servers: readonly object[], specs: readonly object[] = [], option
   const { listener, problems } = settleGatewayListener(listeners[0]!, {
     traits,
     settings,
-    routesOf: ({ namespace, name }) => (`${namespace}/${name}` === 'edge/g' ? virtualServices : []),
-    lookup,
+    forwards: new Map(
+      listeners[0]!.servers.map((bound) => {
+        const routes = routesOfServer(bound, virtualServices);
+        const destinations = routes.flatMap(({ route }) => route.destinations);
+        return [bound, { routes, targets: targetsBy(lookup, destinations, bound.server.port.number) }];
+      }),
+    ),
   });
   if (listener.chains.length === 0) return { listener: undefined, clusters: [], origins: [], problems };
   const built = buildGatewayListener({ listener, traits, settings, security: noSecurity });

@@ -1,4 +1,10 @@
-import type { Client, DestinationLookup } from '../../model/client.ts';
+import {
+  type Client,
+  type DestinationName,
+  type DestinationTarget,
+  type Targets,
+  destinationKey,
+} from '../../model/client.ts';
 import type { EndpointSummary } from '../../model/endpoint.ts';
 import { type AgedClaim, type ListenerClaim, sortClaims } from '../../model/listener.ts';
 import type { MeshService, ServicePort } from '../../model/service.ts';
@@ -24,7 +30,7 @@ export function clientOf(traits: Partial<Traits> = {}, client: Partial<Client> =
     namespace: 'shop',
     domainSuffix: 'cluster.local',
     traits: traitsOf(traits),
-    matches: (selector) => Object.keys(selector).length === 0,
+    matched: [],
     ...client,
   };
 }
@@ -75,8 +81,15 @@ export const someEndpoints: EndpointSummary = {
   dnsEndpoints: [],
 };
 
+/** Where a destination leads from a listener. */
+export type Lookup = (destination: DestinationName, listenerPort: number) => DestinationTarget;
+
+export function targetsBy(lookup: Lookup, destinations: readonly DestinationName[], listenerPort: number): Targets {
+  return new Map(destinations.map((each) => [destinationKey(each), lookup(each, listenerPort)]));
+}
+
 /** Every destination exists, at its own port or that of the listener. */
-export const lookupAll: DestinationLookup = ({ host, subset, port: written }, listenerPort) => {
+export const lookupAll: Lookup = ({ host, subset, port: written }, listenerPort) => {
   const found = serviceOf(host, [], { host });
   if (written === undefined && listenerPort === 0)
     return { kind: 'missing', what: 'port', cluster: `outbound|0|${subset}|${host}` };
@@ -92,7 +105,7 @@ export function claimsOfService(service: MeshService, input: Partial<ClaimInput>
       client: clientOf(),
       summary: someEndpoints,
       routes: [],
-      lookup: lookupAll,
+      targets: new Map(),
       settings: defaultSettings,
       ...input,
     }),

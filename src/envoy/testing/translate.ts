@@ -1,22 +1,24 @@
 import { type ObjectRef, distinctRefs } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
-import type { Client, DestinationLookup } from '../../model/client.ts';
+import type { Client } from '../../model/client.ts';
 import type { MeshService } from '../../model/service.ts';
 import type { DestinationRuleModel, HashKey } from '../../model/traffic-policy.ts';
 import { type VirtualServiceModel, parentNamed } from '../../model/virtual-service.ts';
 import { reconcileVirtualService } from '../../reconcilers/virtual-service/virtual-service.ts';
 import { settleVirtualServiceRoutes } from '../../settle/virtual-service-routes.ts';
+import { destinationsOfRoute } from '../../model/virtual-service-parts.ts';
 import type { Route } from '../gen/types.gen.ts';
 import { createProtos, type Json } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
 import { buildRoutes, clustersOf } from '../route/route.ts';
+import { type Lookup, targetsBy } from './listeners.ts';
 
 export const protos = createProtos();
 const rule = { origins: [{ kind: 'DestinationRule', name: 'hashed' }] } as unknown as DestinationRuleModel;
 const service = {} as MeshService;
 
 /** Every host exists except `nowhere`; hosts named after a hash have it. */
-const lookup: DestinationLookup = ({ host, subset, port = 80 }) => {
+const lookup: Lookup = ({ host, subset, port = 80 }) => {
   const name = host.split('.')[0] ?? '';
   const cluster = `outbound|${port}|${subset}|${name}`;
   if (name === 'nowhere') return { kind: 'missing', what: 'host', cluster };
@@ -31,8 +33,7 @@ const hashes: ReadonlyMap<string, HashKey> = new Map<string, HashKey>([
   ['cookie', { kind: 'cookie', name: 'c', path: '/p', ttl: 5000, attributes: [{ name: 'SameSite', value: 'Lax' }] }],
 ]);
 
-const clientOf = (agent: boolean) =>
-  ({ namespace: 'shop', traits: { agent }, matches: () => false }) as unknown as Client;
+const clientOf = (agent: boolean) => ({ namespace: 'shop', traits: { agent }, matched: [] }) as unknown as Client;
 
 interface TranslatedRoutes {
   readonly routes: readonly Route[];
@@ -68,7 +69,7 @@ export function translateModel(
     listenerPort,
     tls,
     model,
-    lookup,
+    targets: targetsBy(lookup, model.http.flatMap(destinationsOfRoute), listenerPort),
     settings: {},
   });
   const sources = rules.flatMap((one) => one.sources);

@@ -1,9 +1,8 @@
 import type { Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { hostShortened } from '../../settle/domains.ts';
-import { longestAliasChain } from '../../settle/destination.ts';
 import { hostsMatch, isWildcard, wildcardKey } from '../../model/host.ts';
 import { hashesRequests } from '../../model/policy-resolution.ts';
-import { isVisibleTo } from '../../model/service.ts';
+import { isVisibleTo, longestAliasChain } from '../../model/service.ts';
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import { type RouteBinding, isInMesh } from '../../model/route-binding.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';

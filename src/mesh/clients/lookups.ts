@@ -1,10 +1,8 @@
 import type { Reader } from '../../cache/graph.ts';
-import type { Client } from '../../model/client.ts';
-import { followAliases } from '../../settle/destination.ts';
+import type { Client, RuleClient } from '../../model/client.ts';
 import { compareSpecificity, hostsMatch, isWildcard, wildcardKey, wildcardsOf } from '../../model/host.ts';
-import { type Labels, printSelector } from '../../model/labels.ts';
 import { type RouteBinding, isSeenFrom } from '../../model/route-binding.ts';
-import { type MeshService, exportRank, isVisibleTo } from '../../model/service.ts';
+import { type MeshService, exportRank, isVisibleTo, longestAliasChain } from '../../model/service.ts';
 import { egressImports, egressImportsRoutes } from '../../model/sidecar.ts';
 import type { Scope } from './proxies.ts';
 import type { View } from './scopes.ts';
@@ -21,25 +19,16 @@ export function clientViewOf({ namespace, traits, matched, sidecar }: Scope): Cl
 }
 
 /** The clients of a view, as builders see them. */
-export function clientOf(view: ClientView, domainSuffix: string): Client {
-  return {
-    namespace: view.client,
-    domainSuffix,
-    traits: view.traits,
-    matches: (selector) => matches(view, selector),
-  };
+export function clientOf({ client: namespace, traits, matched }: ClientView, domainSuffix: string): Client {
+  return { namespace, domainSuffix, traits, matched };
 }
 
 /** The client that rules are matched against; undefined for the public audience, which has no namespace. */
-export function ruleClientOf(
-  view: Pick<ClientView, 'client' | 'matched'>,
-): { readonly namespace: string; matches(selector: Labels): boolean } | undefined {
-  if (view.client === '') return undefined;
-  return { namespace: view.client, matches: (selector) => matches(view, selector) };
-}
-
-function matches(view: Pick<ClientView, 'matched'>, selector: Labels): boolean {
-  return Object.keys(selector).length === 0 || view.matched.includes(printSelector(selector));
+export function ruleClientOf({
+  client: namespace,
+  matched,
+}: Pick<ClientView, 'client' | 'matched'>): RuleClient | undefined {
+  return namespace === '' ? undefined : { namespace, matched };
 }
 
 export interface ServiceLookup {
@@ -82,15 +71,20 @@ function compareForRouter(client: string): (a: MeshService, b: MeshService) => n
   return (a, b) => rank(a) - rank(b);
 }
 
-/** Like {@link serviceFor}, but resolves Services of type ExternalName. */
+/**
+ * Like {@link serviceFor}, but the service that has clusters, behind Services of type ExternalName; undefined if these
+ * lead nowhere.
+ */
 export function concreteService(
   read: Reader,
   deps: ServiceLookup,
   view: Pick<ClientView, 'client' | 'traits' | 'egress'>,
   host: string,
 ): MeshService | undefined {
-  const find = (name: string) => serviceFor(read, deps, view, name);
-  return followAliases(find(host), find);
+  let found = serviceFor(read, deps, view, host);
+  for (let i = 0; i < longestAliasChain && found?.resolution === 'Alias'; i++)
+    found = found.externalName === undefined ? undefined : serviceFor(read, deps, view, found.externalName);
+  return found?.resolution === 'Alias' ? undefined : found;
 }
 
 /** Routes, and the host by which they were found. */

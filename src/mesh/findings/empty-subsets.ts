@@ -8,7 +8,7 @@ import type { MeshService } from '../../model/service.ts';
 import { anyTraits } from '../../model/traits.ts';
 import { serviceFor } from '../clients/lookups.ts';
 import { type Workloads, selectedWorkloads } from '../objects/workloads.ts';
-import type { DestinationDeps } from '../resources/destinations.ts';
+import type { DestinationDeps } from '../clients/destinations.ts';
 import type { HasProblems } from './problems.ts';
 
 /** Of more workloads that share a label, it is not known whether a subset has none. */

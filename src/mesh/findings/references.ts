@@ -1,10 +1,10 @@
 import type { Problem } from '../../api/problem.ts';
 import { boundProblems } from '../../api/problem-list.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
-import type { DestinationTarget } from '../../model/client.ts';
+import { type DestinationTarget, destinationKey } from '../../model/client.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import { isWildcard } from '../../model/host.ts';
-import { type ServicePort, portNumbered } from '../../model/service.ts';
+import { portNumbered } from '../../model/service.ts';
 import type { SidecarModel } from '../../model/sidecar.ts';
 import { anyTraits } from '../../model/traits.ts';
 import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
@@ -16,8 +16,9 @@ import { type GatewayHosts, declareGatewayHosts, outsideGateways } from './gatew
 import { declareIdleDelegates } from './idle-delegates.ts';
 import type { HasProblems } from './problems.ts';
 import { addressHosts, uselessPorts, uselessRoutes } from './useless-routes.ts';
-import { type DestinationDeps, lookupFor, nameOf } from '../resources/destinations.ts';
-import { concreteService, serviceFor } from '../clients/lookups.ts';
+import { type NamedService, resolveDestination } from '../../settle/destination.ts';
+import { type DestinationDeps, namedService, targetOf } from '../clients/destinations.ts';
+import { serviceFor } from '../clients/lookups.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
 import type { VirtualServices } from '../objects/virtual-services.ts';
 
@@ -62,7 +63,7 @@ function missingEgressProxy(model: SidecarModel, read: Reader, deps: ReferenceDe
   if (proxy === undefined) return [];
   const egress = { sidecar: model.key, listener: 0 };
   const view = { client: model.namespace, traits: anyTraits, matched: [], egress };
-  return missingDestination(model.ref, proxy, lookupFor(view, read, deps)(proxy, proxy.port ?? 0));
+  return missingDestination(model.ref, proxy, targetOf(proxy, proxy.port ?? 0, view, read, deps));
 }
 
 /** A service without endpoints does exist. */
@@ -87,7 +88,6 @@ function* findingsOf(
 
 function* missingDestinations(model: VirtualServiceModel, read: Reader, deps: ReferenceDeps): Iterable<Problem> {
   const view = { client: model.namespace, traits: anyTraits, matched: [] };
-  const lookup = lookupFor(view, read, deps);
   const ports = new Set(
     model.hosts.flatMap((host) => (serviceFor(read, deps, view, host)?.ports ?? []).map((port) => port.number)),
   );
@@ -95,23 +95,27 @@ function* missingDestinations(model: VirtualServiceModel, read: Reader, deps: Re
   // Requests for hosts that no service has arrive on port 80, if anywhere: another destination is to have a single port.
   const isUnknown = first === undefined && model.gateways.includes(meshGateway) && !model.hosts.some(isWildcard);
   /** By host of a destination. Whatever else there is to it is the same for all ports that it has. */
-  const usable = new Map<string, { readonly own: readonly ServicePort[]; readonly common: number | undefined }>();
-  for (const same of Map.groupBy(destinationsOf(model), ({ destination }) => nameOf(destination)).values()) {
+  const usable = new Map<string, { readonly found: NamedService; readonly common: number | undefined }>();
+  for (const same of Map.groupBy(destinationsOf(model), ({ destination }) => destinationKey(destination)).values()) {
     const { destination } = same[0]!;
     const { host } = destination;
     let known = usable.get(host);
     if (known === undefined) {
-      const found = concreteService(read, deps, view, host)?.ports ?? [];
-      const common = found.find(({ number, protocol }) => protocol !== 'UDP' && ports.has(number))?.number;
-      usable.set(host, (known = { own: found, common }));
+      const found = namedService(host, view, read, deps);
+      const common = found.service?.ports.find(
+        ({ number, protocol }) => protocol !== 'UDP' && ports.has(number),
+      )?.number;
+      usable.set(host, (known = { found, common }));
     }
-    const { own, common } = known;
+    const { found, common } = known;
+    const own = found.service?.ports ?? [];
+    const lookup = (port: number): DestinationTarget => resolveDestination(destination, port, view, found);
     // Without a port in the route, the request's port applies: it is enough if the destination has one of these ports.
     const isHttp = same.every((each) => each.destination.field.startsWith('spec.http'));
     const any = isUnknown && isHttp ? (portNumbered(own, 80)?.number ?? 0) : (own[0]?.number ?? 0);
     const isFixed = destination.port !== undefined || first === undefined;
-    if (!isMissing(lookup(destination, isFixed ? any : (common ?? first)))) continue;
-    const target = lookup(destination, isFixed ? any : first);
+    if (!isMissing(lookup(isFixed ? any : (common ?? first)))) continue;
+    const target = lookup(isFixed ? any : first);
     for (const each of same)
       for (const problem of missingDestination(each.object, each.destination, target)) yield toldTo(model, problem);
   }

@@ -1,6 +1,6 @@
 import type { Collection, Graph } from '../../cache/graph.ts';
 import type { Credentials } from '../resources/credentials.ts';
-import type { DestinationDeps } from '../resources/destinations.ts';
+import type { DestinationDeps } from '../clients/destinations.ts';
 import type { VirtualServices } from '../objects/virtual-services.ts';
 import type { Workloads } from '../objects/workloads.ts';
 import { declareEmptySubsets } from './empty-subsets.ts';

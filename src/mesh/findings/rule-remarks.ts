@@ -16,7 +16,7 @@ import { meshGateway } from '../../model/virtual-service.ts';
 import { concreteService } from '../clients/lookups.ts';
 import type { VirtualServices } from '../objects/virtual-services.ts';
 import { type Workloads, selectedWorkloads } from '../objects/workloads.ts';
-import type { DestinationDeps } from '../resources/destinations.ts';
+import type { DestinationDeps } from '../clients/destinations.ts';
 import type { HasProblems } from './problems.ts';
 import { oneOf, takesHttp } from './useless-routes.ts';
 

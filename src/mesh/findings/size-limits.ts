@@ -65,7 +65,7 @@ export function declareSizeLimits(graph: Graph, deps: SizeLimitDeps): readonly C
     (key, [first], read, emit: Emit<HasProblems>) => {
       const service = first.value;
       const { rootNamespace } = settingOf(read, deps.settings.visibility);
-      const client = { namespace: service.namespace, matches: () => false };
+      const client = { namespace: service.namespace, matched: [] };
       const rule = ruleFor(read, deps.rules, service, rootNamespace, client);
       const whole = rule && read.get(deps.rules.rules, rule.id);
       if (whole === undefined || !isWildcard(whole.host) || fitRings(whole, service) === whole) return;

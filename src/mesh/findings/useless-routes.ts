@@ -9,7 +9,7 @@ import { anyTraits } from '../../model/traits.ts';
 import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
 import { concreteService } from '../clients/lookups.ts';
 import type { Services } from '../objects/services.ts';
-import type { DestinationDeps } from '../resources/destinations.ts';
+import type { DestinationDeps } from '../clients/destinations.ts';
 import { type GatewayHosts, type RouteKind, acceptsSome, hostsOfGateway, placesOfGateways } from './gateway-hosts.ts';
 
 const kinds: readonly RouteKind[] = ['http', 'tls', 'tcp'];

@@ -40,7 +40,7 @@ export function declareClaimFindings(
     const router = read.get(routers.classes, use.router);
     const requests = router && read.get(deps.workloadPolicies.sets, router.policies)?.requests;
     if (router === undefined || (requests !== undefined && requests.length > 0)) return;
-    const { client } = routerClient(router, read, deps);
+    const client = routerClient(router, read, deps);
     const scope = { client, parent: use.parent, listenerPort: use.port };
     const problems = claimsIn(found.value)
       .filter(({ match }) => matchCanHold(match, scope))

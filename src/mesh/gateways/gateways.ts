@@ -3,13 +3,14 @@ import type { Gateway } from '../../api/gen/gateway.gen.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { buildGatewayListener } from '../../envoy/listener/gateway-listener.ts';
 import { closed, isTooLarge, noSecurity } from '../../envoy/security/authorization.ts';
-import { settleGatewayListener } from '../../settle/gateway-chains.ts';
+import { type ServerForwards, settleGatewayListener } from '../../settle/gateway-chains.ts';
+import { routesOfServer } from '../../settle/gateway-forward.ts';
 import type { EncodedResource } from '../../ads/store/resource.ts';
 import { fileSecretsOf } from '../../envoy/tls/file-secrets.ts';
 import type { Secret } from '../../envoy/gen/types.gen.ts';
 import { node, resource, sameResource } from '../../envoy/encode/resource.ts';
 import { compareAge } from '../../model/age.ts';
-import type { GatewayModel } from '../../model/gateway.ts';
+import type { BoundServer, GatewayModel } from '../../model/gateway.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
 import type { ConnectionRoutes } from '../../model/l4-routes.ts';
 import {
@@ -29,12 +30,13 @@ import {
   type Routers,
   declareRouters,
   emitToRouters,
-  routerClient,
+  viewOfRouter,
 } from './routers.ts';
 import { type SettleListener, accessOf } from './access.ts';
 import { type AutoPassthroughDeps, type RouterListener, declareAutoPassthrough } from './auto-passthrough.ts';
 import { type GatewaySet, declareGatewayRoutes } from './routes.ts';
 import type { GatewayAccess } from '../../settle/access/gateway.ts';
+import { connectionTargetsOf } from '../clients/destinations.ts';
 import type { ServiceView } from '../clients/views.ts';
 import type { SettleDeps } from '../resources/security-filters.ts';
 import { type Member, type Members, sameMember } from '../resources/members.ts';
@@ -149,8 +151,11 @@ function declareListeners(graph: Graph, deps: AutoPassthroughDeps, routers: Rout
     settleGatewayListener(listener, {
       traits: router.traits,
       settings: settingOf(read, deps.settings.listeners),
-      routesOf: (gateway) => routesOf(read, forwarding, deps.bindings, gateway, router.namespace),
-      lookup: routerClient(router, read, deps).lookup,
+      forwards: new Map(
+        listener.servers
+          .filter(({ routes }) => routes === '')
+          .map((bound) => [bound, forwardsOf(bound, router, read, forwarding, deps)]),
+      ),
     });
   const built = graph.derive(
     'gatewayListeners.built',
@@ -233,6 +238,21 @@ function sameListener(a: BuiltListener, b: BuiltListener): boolean {
   if (a.resource === undefined || b.resource === undefined || !sameResource(a.resource, b.resource)) return false;
   if (a.forwards !== b.forwards) return false;
   return a.problems.length === 0 && b.problems.length === 0;
+}
+
+/** What takes the connections of a server. */
+function forwardsOf(
+  bound: BoundServer,
+  router: RouterClass,
+  read: Reader,
+  byGateway: Index<RouteBinding>,
+  deps: GatewayDeps,
+): ServerForwards {
+  const all = routesOf(read, byGateway, deps.bindings, bound.ref, router.namespace);
+  const routes = routesOfServer(bound, all);
+  const destinations = routes.flatMap(({ route }) => route.destinations);
+  const { number } = bound.server.port;
+  return { routes, targets: connectionTargetsOf(destinations, number, viewOfRouter(router), read, deps) };
 }
 
 /** The routes of a Gateway for connections that routers in a namespace see, in order of precedence. */

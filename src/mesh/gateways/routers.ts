@@ -1,7 +1,7 @@
 import type { EncodedResource } from '../../ads/store/resource.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
-import type { Client, DestinationLookup } from '../../model/client.ts';
+import type { Client } from '../../model/client.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import { contentHash } from '../../model/hash.ts';
 import { type Labels, printSelector, selects } from '../../model/labels.ts';
@@ -13,11 +13,10 @@ import { type MeshOptions, optionsOf } from '../inputs.ts';
 import { type Member, emitMember } from '../resources/members.ts';
 import type { AcceptedProxy, Proxies, RouterFacts } from '../clients/proxies.ts';
 import { labelKeys, selectorKey } from '../objects/label-keys.ts';
-import { lookupFor } from '../resources/destinations.ts';
 import type { SecurityFilters } from '../../envoy/security/authorization.ts';
 import type { PoliciesOfWorkloads } from '../clients/workload-policies.ts';
 import type { RouteDeps } from '../resources/virtual-hosts.ts';
-import { clientOf } from '../clients/lookups.ts';
+import { type ClientView, clientOf } from '../clients/lookups.ts';
 import { type WorkloadClass, type WorkloadClasses, servicesOf } from '../clients/workload-classes.ts';
 import type { VirtualServices } from '../objects/virtual-services.ts';
 import { ownValue } from '../../model/own-value.ts';
@@ -169,16 +168,12 @@ function targetPortsOf(
 }
 
 /** A router in its role as client of its routes. */
-export function routerClient(
-  { namespace: client, traits, matched }: RouterClass,
-  read: Reader,
-  deps: GatewayDeps,
-): { readonly client: Client; readonly lookup: DestinationLookup } {
-  const view = { client, traits, matched };
-  return {
-    client: clientOf(view, optionsOf(read, deps.inputs).domainSuffix),
-    lookup: lookupFor(view, read, deps),
-  };
+export function routerClient(router: RouterClass, read: Reader, deps: GatewayDeps): Client {
+  return clientOf(viewOfRouter(router), optionsOf(read, deps.inputs).domainSuffix);
+}
+
+export function viewOfRouter({ namespace: client, traits, matched }: RouterClass): ClientView {
+  return { client, traits, matched };
 }
 
 /** Adds a resource to the lists of all routers in a class. */

@@ -19,7 +19,14 @@ import {
 } from '../../model/route-binding.ts';
 import { joinRoutes, reachedOf } from '../resources/encoded-routes.ts';
 import { declareClaimFindings } from './claims.ts';
-import { type GatewayDeps, type RouterClass, type Routers, emitToRouters, routerClient } from './routers.ts';
+import {
+  type GatewayDeps,
+  type RouterClass,
+  type Routers,
+  emitToRouters,
+  routerClient,
+  viewOfRouter,
+} from './routers.ts';
 import { type Member, type Members, sameMember } from '../resources/members.ts';
 import type { HasProblems } from '../findings/problems.ts';
 import { type RouteUse, declareRoutePieces } from '../resources/route-pieces.ts';
@@ -149,12 +156,14 @@ export function declareGatewayRoutes(
     const { router, sources } = members[0].value;
     for (const [i, source] of sources.entries()) emit(`${key}|${i}`, useOf(router, source));
   });
-  const pieces = declareRoutePieces(graph, 'gatewayRoutePieces', deps, [uses], (use, read) => {
+  const each = (use: GatewayRouteUse) => [use];
+  const pieces = declareRoutePieces(graph, 'gatewayRoutePieces', deps, [uses], each, (use, read) => {
     const router = read.get(routers.classes, use.router);
     if (router === undefined) return undefined;
     const { parent, port: listenerPort, secure: tls } = use;
     const settings = settingOf(read, deps.settings.routes);
-    return { ...routerClient(router, read, deps), settings, parent, listenerPort, tls };
+    const scope = { client: routerClient(router, read, deps), settings, parent, listenerPort, tls };
+    return { view: viewOfRouter(router), scope };
   });
   const virtualHosts = graph.derive(
     'gatewayVirtualHosts',
@@ -200,7 +209,7 @@ function declareHosts(
         for (const { key: serversKey, value: servers } of read.group(ofGateway, parentKey(parent))) {
           const router = read.get(routers, servers.router);
           if (router === undefined || !isSeenFrom(binding, router.namespace)) continue;
-          const { client } = routerClient(router, read, deps);
+          const client = routerClient(router, read, deps);
           const holdsOn = (listenerPort: number): boolean =>
             deps.bindings.canHold(read, key, { client, parent, listenerPort });
           for (const claim of claimsOf(binding, servers, router, holdsOn))

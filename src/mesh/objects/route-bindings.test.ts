@@ -27,6 +27,7 @@ const frontEnd = (kind: string, bindings: RouteFrontEnd['bindings']): RouteFront
     dependsOnNamespace: () => false,
     connections: () => undefined,
     countPieces: () => 0,
+    destinations: () => [],
     settle: () => undefined,
   },
 });

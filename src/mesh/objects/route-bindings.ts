@@ -1,5 +1,6 @@
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
+import type { DestinationName } from '../../model/client.ts';
 import { compareSpecificity, isWildcard, wildcardKey } from '../../model/host.ts';
 import type { ConnectionRoutes } from '../../model/l4-routes.ts';
 import type { SettledRoutes } from '../../model/route.ts';
@@ -31,6 +32,8 @@ export interface RouteRules {
   connections(read: Reader, key: string): ConnectionRoutes | undefined;
   /** In how many pieces the rules are settled, each small enough for one step of a commit. */
   countPieces(read: Reader, key: string): number;
+  /** What a piece of the rules leads to: distinct, as far as clients may see it differently. */
+  destinations(read: Reader, key: string, piece: number): readonly DestinationName[];
   /** A piece of the rules, as somebody gets it. Undefined: it is gone. */
   settle(read: Reader, key: string, piece: number, context: RouteContext): SettledRoutes | undefined;
 }
@@ -98,6 +101,7 @@ export function declareRouteBindings(graph: Graph, frontEnds: readonly RouteFron
     dependsOnNamespace: (read, key) => ask(key, (rules, objectKey) => rules.dependsOnNamespace(read, objectKey)),
     connections: (read, key) => ask(key, (rules, objectKey) => rules.connections(read, objectKey)),
     countPieces: (read, key) => ask(key, (rules, objectKey) => rules.countPieces(read, objectKey)),
+    destinations: (read, key, piece) => ask(key, (rules, objectKey) => rules.destinations(read, objectKey, piece)),
     settle: (read, key, piece, context) =>
       ask(key, (rules, objectKey) => rules.settle(read, objectKey, piece, context)),
   };

@@ -4,7 +4,7 @@ import type { Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
 import { isWildcard } from '../../model/host.ts';
-import type { Labels } from '../../model/labels.ts';
+import type { RuleClient } from '../../model/client.ts';
 import { fitRings } from '../../model/ring-sizes.ts';
 import type { MeshService } from '../../model/service.ts';
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
@@ -93,20 +93,15 @@ export function ruleFor(
   rules: Rules,
   service: Pick<MeshService, 'namespace' | 'host' | 'ports' | 'hostsOfEntry'>,
   rootNamespace: string,
-  client: { readonly namespace: string; matches(selector: Labels): boolean } | undefined,
+  client: RuleClient | undefined,
 ): DestinationRuleModel | undefined {
-  const of = (namespace: string) =>
-    [...read.group(rules.byHost, `${namespace}/${service.host}`), ...read.group(rules.wildcards, namespace)].map(
-      (member) => member.value,
-    );
-  const rule = selectRule({
-    host: service.host,
-    serviceNamespace: service.namespace,
-    rootNamespace,
-    clientNamespace: client?.namespace,
-    matches: client && ((selector) => client.matches(selector)),
-    rulesOf: of,
-  });
+  const { host, namespace } = service;
+  const candidates: DestinationRuleModel[] = [];
+  for (const place of new Set([client?.namespace ?? namespace, namespace, rootNamespace])) {
+    for (const { value } of read.group(rules.byHost, `${place}/${host}`)) candidates.push(value);
+    for (const { value } of read.group(rules.wildcards, place)) candidates.push(value);
+  }
+  const rule = selectRule(candidates, { host, serviceNamespace: namespace, rootNamespace, client });
   return rule && fitRule(rule, service);
 }
 

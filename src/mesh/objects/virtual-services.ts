@@ -1,10 +1,12 @@
 import type { VirtualService } from '../../api/gen/virtual-service.gen.ts';
 import { objectKey, sourceOfKey } from '../../api/object.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
+import { type DestinationName, destinationKey } from '../../model/client.ts';
 import { cutRoutes } from '../../settle/cut-routes.ts';
 import type { RouteBinding } from '../../model/route-binding.ts';
 import type { ConnectionRoutes } from '../../model/l4-routes.ts';
 import type { HttpRoute, VirtualServiceModel } from '../../model/virtual-service.ts';
+import { destinationsOfRoute } from '../../model/virtual-service-parts.ts';
 import { type DelegatedVirtualService, applyDelegates, toldTo } from '../../settle/delegate.ts';
 import { settleVirtualServiceRoutes } from '../../settle/virtual-service-routes.ts';
 import {
@@ -70,9 +72,12 @@ export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: S
   const routes = graph.derive('routes', delegated, (key, { model }, _, emit: Emit<VirtualServiceModel>) => {
     if (model !== undefined) emit(key, model);
   });
-  const cut = graph.derive('cut routes', routes, (key, { http }, _, emit: Emit<readonly (readonly HttpRoute[])[]>) => {
-    emit(key, cutRoutes(http));
-  });
+  const cut = graph.derive('cut routes', routes, (key, { http }, _, emit: Emit<readonly RoutePiece[]>) =>
+    emit(
+      key,
+      cutRoutes(http).map((piece) => ({ http: piece, destinations: distinctDestinations(piece) })),
+    ),
+  );
   const bindings = graph.derive('routes of VirtualServices', routes, (key, model, _, emit: Emit<RouteBinding>) =>
     emit(key, routeBindingOf(model)),
   );
@@ -93,6 +98,21 @@ export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: S
   return { parsed, routes, delegated, shadowed, frontEnd };
 }
 
+/** Some of the `http` of a VirtualService. */
+interface RoutePiece {
+  readonly http: readonly HttpRoute[];
+  readonly destinations: readonly DestinationName[];
+}
+
+function distinctDestinations(http: readonly HttpRoute[]): readonly DestinationName[] {
+  const found = new Map<string, DestinationName>();
+  for (const { host, subset, port } of http.flatMap(destinationsOfRoute)) {
+    const name = { host, subset, ...(port !== undefined && { port }) };
+    found.set(destinationKey(name), name);
+  }
+  return [...found.values()];
+}
+
 function rulesOf({
   routes,
   cut,
@@ -100,8 +120,7 @@ function rulesOf({
   connections,
 }: {
   readonly routes: Collection<VirtualServiceModel>;
-  /** Their `http` in pieces. */
-  readonly cut: Collection<readonly (readonly HttpRoute[])[]>;
+  readonly cut: Collection<readonly RoutePiece[]>;
   readonly conditions: Collection<VirtualServiceConditions>;
   readonly connections: Collection<ConnectionRoutes>;
 }): RouteRules {
@@ -125,11 +144,12 @@ function rulesOf({
     },
     connections: (read, key) => read.get(connections, key),
     countPieces: (read, key) => read.get(cut, key)?.length ?? 0,
+    destinations: (read, key, piece) => read.get(cut, key)?.[piece]?.destinations ?? [],
     settle(read, key, piece, context) {
-      const http = read.get(cut, key)?.[piece];
+      const found = read.get(cut, key)?.[piece];
       const model = read.get(routes, key);
-      if (http === undefined || model === undefined) return undefined;
-      const settled = settleVirtualServiceRoutes(http, { ...context, model });
+      if (found === undefined || model === undefined) return undefined;
+      const settled = settleVirtualServiceRoutes(found.http, { ...context, model });
       return { ...settled, problems: settled.problems.map((problem) => toldTo(model, problem)) };
     },
   };

@@ -4,9 +4,9 @@ import { isAddress } from '../../model/address.ts';
 import { isWildcard } from '../../model/host.ts';
 import { wholeObjects } from '../../model/provenance.ts';
 import { isRouted, outboundCluster } from '../../model/service.ts';
+import { freeDomains } from '../clients/free-domains.ts';
 import { clientOf } from '../clients/lookups.ts';
 import { optionsOf } from '../inputs.ts';
-import { freeDomains } from './free-domains.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 import type { RouteDeps } from './virtual-hosts.ts';
 

@@ -2,21 +2,30 @@ import { expect, test } from 'vitest';
 import { testEncoder } from '../../../test/harness/mesh.ts';
 import { Graph } from '../../cache/graph.ts';
 import { declareDoubledDomains, withoutDomains } from './doubled-domains.ts';
-import type { ScopeViews } from '../clients/scopes.ts';
-import { type VirtualHostEntry, localKey } from './virtual-hosts.ts';
+import type { ScopeViews, View } from '../clients/scopes.ts';
+import type { VirtualHostEntry } from './virtual-hosts.ts';
 
 interface Has {
   /** `namespace/host` */
   readonly of: string;
   readonly domains: readonly string[];
   readonly view?: string;
+  readonly local?: boolean;
   readonly table?: string;
 }
 
-function entry({ of, domains, view = `${of.slice(0, of.indexOf('/'))}@1`, table = '80' }: Has): VirtualHostEntry {
+function entry({
+  of,
+  domains,
+  view: key = `${of.slice(0, of.indexOf('/'))}@1`,
+  local = false,
+  table = '80',
+}: Has): VirtualHostEntry {
   const [namespace = '', host = ''] = of.split('/');
   const part = testEncoder().virtualHost({ name: `${host}:80`, domains });
-  return { list: `${view}/0`, view, table, declares: true, host, namespace, domains, part };
+  const list = `${key}${local ? '~' : ''}/0`;
+  const view = { key } as View;
+  return { place: { list, view, local, table, host, namespace, declares: true, domains }, part };
 }
 
 /** A scope that has views in one egress listener, of which one may be its own namespace's. */
@@ -68,7 +77,7 @@ test.each<[string, Has, ScopeViews]>([
   ['in another view of the namespace', { ...a, view: 'shop@2' }, scope(['shop@1', 'shop@2'])],
   [
     'as a local name elsewhere',
-    { of: 'other/a.shop', domains: ['a.shop'], view: localKey('other@1') },
+    { of: 'other/a.shop', domains: ['a.shop'], view: 'other@1', local: true },
     scope(['shop@1', 'other@1'], 'shop@1'),
   ],
 ])('nobody loses to a host %s', (_, rival, proxies) => {

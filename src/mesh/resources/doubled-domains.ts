@@ -3,7 +3,8 @@ import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.t
 import type { Encoder } from '../../envoy/encode/encoder.ts';
 import { stemOf } from '../../settle/domains.ts';
 import type { ScopeViews } from '../clients/scopes.ts';
-import { type VirtualHostEntry, isOwnTable, isLocalKey, viewOfKey } from './virtual-hosts.ts';
+import { type HostPlace, isOwnTable } from '../clients/routes-of-view.ts';
+import type { VirtualHostEntry } from './virtual-hosts.ts';
 
 /** A domain that a virtual host must not have in the tables of a list, because another virtual host has it. */
 export interface DoubledDomain {
@@ -18,7 +19,7 @@ export interface DoubledDomain {
 }
 
 /**
- * Domains that two virtual hosts of one table have. There are none: `free-domains.ts` gives each domain to one host.
+ * Domains that two virtual hosts of one table have. There are none: `clients/free-domains.ts` gives each domain to one host.
  * But Envoy would reject such a table as a whole. If there is one after all, one of the two hosts loses it before the
  * table is sent, and the bug is reported. By `list|table`.
  *
@@ -30,29 +31,31 @@ export function declareDoubledDomains(
   virtualHosts: readonly Collection<VirtualHostEntry>[],
   scopesByView: Index<ScopeViews>,
 ): Index<DoubledDomain> {
-  const byStem = graph.index('virtual hosts by stem', virtualHosts, (_, { table, domains }) =>
+  const byStem = graph.index('virtual hosts by stem', virtualHosts, (_, { place: { table, domains } }) =>
     isOwnTable(table) ? [] : [...new Set(domains.map((domain) => `${table}|${stemOf(domain)}`))],
   );
   const doubled = graph.derive('doubledDomains', byStem, (_, members, read, emit: Emit<DoubledDomain>) => {
-    const ownerOf = ({ namespace, host }: VirtualHostEntry): string => `${namespace}/${host}`;
-    const first = ownerOf(members[0].value);
+    const ownerOf = ({ namespace, host }: HostPlace): string => `${namespace}/${host}`;
+    const first = ownerOf(members[0].value.place);
     // It is there once per view of its namespace, and a table has only one of these.
-    if (members.every(({ value }) => ownerOf(value) === first)) return;
-    const domains = members.flatMap((member) => member.value.domains.map((domain) => ({ ...member, domain })));
+    if (members.every(({ value: { place } }) => ownerOf(place) === first)) return;
+    const domains = members.flatMap(({ key, value: { place } }) =>
+      place.domains.map((domain) => ({ key, place, domain })),
+    );
     for (const [domain, claims] of Map.groupBy(domains, (claim) => claim.domain))
-      for (const [i, { key: loser, value }] of claims.entries()) {
+      for (const [i, { key: loser, place }] of claims.entries()) {
         const winner = claims
           .slice(0, i)
           .find(
-            (earlier) => ownerOf(earlier.value) !== ownerOf(value) && canMeet(earlier.value, value, read, scopesByView),
+            (earlier) => ownerOf(earlier.place) !== ownerOf(place) && canMeet(earlier.place, place, read, scopesByView),
           );
         if (winner !== undefined)
           emit(`${loser}|${domain}`, {
-            piece: `${value.list}|${value.table}`,
+            piece: `${place.list}|${place.table}`,
             loser,
             winner: winner.key,
             domain,
-            sameHost: winner.value.host === value.host,
+            sameHost: winner.place.host === place.host,
           });
       }
   });
@@ -63,11 +66,11 @@ export function declareDoubledDomains(
 }
 
 /** Whether some proxy has both in one table. */
-function canMeet(a: VirtualHostEntry, b: VirtualHostEntry, read: Reader, scopesByView: Index<ScopeViews>): boolean {
-  return read.group(scopesByView, viewOfKey(a.view)).some(({ value: { outlets, local } }) => {
-    const has = ({ view }: VirtualHostEntry): boolean => isLocalKey(view) === (viewOfKey(view) === local);
+function canMeet(a: HostPlace, b: HostPlace, read: Reader, scopesByView: Index<ScopeViews>): boolean {
+  return read.group(scopesByView, a.view.key).some(({ value: { outlets, local } }) => {
+    const has = ({ view, local: isLocal }: HostPlace): boolean => isLocal === (view.key === local);
     const keys = outlets.map(({ views }) => new Set(views.map((view) => view.key)));
-    return has(a) && has(b) && keys.some((own) => own.has(viewOfKey(a.view)) && own.has(viewOfKey(b.view)));
+    return has(a) && has(b) && keys.some((own) => own.has(a.view.key) && own.has(b.view.key));
   });
 }
 

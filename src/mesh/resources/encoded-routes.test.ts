@@ -4,11 +4,12 @@ import { reconcileVirtualService } from '../../reconcilers/virtual-service/virtu
 import { types } from '../../envoy/encode/proto-types.ts';
 import { blackHoleVirtualHost, buildVirtualHost } from '../../envoy/route/virtual-host.ts';
 import { bracketed } from '../../model/host.ts';
+import { destinationsOfRoute } from '../../model/virtual-service-parts.ts';
 import { parentNamed } from '../../model/virtual-service.ts';
 import type { SettledRoutes } from '../../model/route.ts';
 import { cutRoutes } from '../../settle/cut-routes.ts';
 import { settleVirtualServiceRoutes } from '../../settle/virtual-service-routes.ts';
-import { clientOf, encoder, lookupAll, protos } from '../../envoy/testing/listeners.ts';
+import { clientOf, encoder, lookupAll, protos, targetsBy } from '../../envoy/testing/listeners.ts';
 import { encodeRoutes, joinRoutes, reachedOf } from './encoded-routes.ts';
 
 const checkRules = createRules();
@@ -17,7 +18,7 @@ const checkRules = createRules();
 function build(hosts: readonly string[], lists: readonly (readonly object[])[], secure = true) {
   const client = clientOf({ proxyType: 'router' });
   const server = { parent: parentNamed('edge/g'), listenerPort: 443, tls: secure };
-  const context = { client, lookup: lookupAll, settings: {}, ...server };
+  const context = { client, settings: {}, ...server };
   const pieces = lists.flatMap((http, i) => {
     const metadata = { name: `v${i}`, namespace: 'edge' };
     const spec = { hosts: ['*'], gateways: ['g'], http };
@@ -26,7 +27,10 @@ function build(hosts: readonly string[], lists: readonly (readonly object[])[], 
       { source: 'test', domainSuffix: 'x', rootNamespace: 'istio-system', defaultExportTo: ['*'] },
     );
     const model = models[0]!;
-    const settled = cutRoutes(model.http).map((piece) => settleVirtualServiceRoutes(piece, { ...context, model }));
+    const targets = targetsBy(lookupAll, model.http.flatMap(destinationsOfRoute), 443);
+    const settled = cutRoutes(model.http).map((piece) =>
+      settleVirtualServiceRoutes(piece, { ...context, targets, model }),
+    );
     return reachedOf(settled.map((piece) => encodeRoutes(piece, client.traits, encoder)));
   });
   const built = joinRoutes(pieces);

@@ -6,7 +6,6 @@ import { type SecurityFilters, closed, isTooLarge, noSecurity } from '../../envo
 import type { Secret } from '../../envoy/gen/types.gen.ts';
 import { fileSecretsOf } from '../../envoy/tls/file-secrets.ts';
 import { buildInbound } from '../../envoy/listener/inbound-listeners.ts';
-import { type Labels, printSelector } from '../../model/labels.ts';
 import type { PeerModes } from '../../model/peer-authentication.ts';
 import type { PolicyObject } from '../../model/policy-target.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
@@ -179,7 +178,7 @@ function targetsOf(one: WorkloadClass, read: Reader, deps: InboundDeps): Inbound
   const { namespace, matched } = one;
   const { rootNamespace } = settingOf(read, deps.settings.visibility);
   const sidecar = one.sidecar === '' ? undefined : read.get(deps.sidecars.models, one.sidecar);
-  const client = { namespace, matches: (selector: Labels) => matched.includes(printSelector(selector)) };
+  const client = { namespace, matched };
   return inboundTargets({
     services: servicesOf(one, read, deps.workloadClasses, deps.services),
     addresses: one.addresses,

@@ -10,10 +10,11 @@ import { type AgedClaim, type OutboundChain, listenerName, sortClaims, summarise
 import { type Source, wholeObjects } from '../../model/provenance.ts';
 import { exportRank, isAtHomeIn, isHeadless } from '../../model/service.ts';
 import { traitsKey, wildcardAddress } from '../../model/traits.ts';
-import { claimsOf, isOfProxy } from '../../settle/outbound-claims.ts';
+import { l4Destinations } from '../../settle/outbound-chains.ts';
+import { claimsOf, heardPort, isOfProxy } from '../../settle/outbound-claims.ts';
 import { resolveClaims } from '../../settle/outbound-conflicts.ts';
+import { connectionTargetsOf } from '../clients/destinations.ts';
 import { clientOf, clientViewOf } from '../clients/lookups.ts';
-import { lookupFor } from './destinations.ts';
 import { NO_ENDPOINTS } from '../objects/endpoint-groups.ts';
 import { optionsOf } from '../inputs.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
@@ -250,7 +251,6 @@ export function claimsOfService(view: ServiceView, read: Reader, deps: ListenerD
   const settings = settingOf(read, deps.settings.listeners);
   const routes = view.routes.flatMap(({ key }) => deps.bindings.connections(read, key) ?? []);
   const egress = egressOf(read, deps.sidecars, view.view);
-  const lookup = lookupFor(view.view, read, deps);
   const exported = exportRank(service, view.view.client);
   const ownAddress = exported === 2 && service.registry === 'External' ? rankOfPublicAddress : exported;
   const atAddress = isAtHomeIn(service, client.traits.cluster) ? ownAddress : rankOfForeignAddress;
@@ -258,7 +258,9 @@ export function claimsOfService(view: ServiceView, read: Reader, deps: ListenerD
   const ports = new Set(view.ports);
   for (const port of service.ports) {
     if (!ports.has(port.number)) continue;
-    for (const claim of claimsOf({ service, port, client, summary, routes, lookup, rule, settings, egress })) {
+    const heard = heardPort({ port, egress });
+    const targets = connectionTargetsOf(l4Destinations(heard, routes), heard.number, view.view, read, deps);
+    for (const claim of claimsOf({ service, port, client, summary, routes, targets, rule, settings, egress })) {
       const name = listenerName(claim);
       const list = byName.get(name) ?? [];
       const isAnywhere = ['0.0.0.0', '::'].includes(claim.bind.addresses[0]);

@@ -2,6 +2,8 @@ import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { Encoder } from '../../envoy/encode/encoder.ts';
 import type { RouteContext } from '../../settle/route-scope.ts';
 import type { RouteBindings } from '../objects/route-bindings.ts';
+import { type DestinationDeps, targetsOf } from '../clients/destinations.ts';
+import type { ClientView } from '../clients/lookups.ts';
 import { type EncodedRoutes, encodeRoutes } from './encoded-routes.ts';
 
 /** A use of an object's routes by some virtual host. */
@@ -17,30 +19,49 @@ export interface RoutePieces {
   of(read: Reader, use: RouteUse): readonly EncodedRoutes[];
 }
 
+export interface RoutePieceDeps extends DestinationDeps {
+  readonly bindings: RouteBindings;
+  readonly encoder: Encoder;
+}
+
+/** For whom routes are. */
+export interface UseContext {
+  /** Whose destinations count. */
+  readonly view: ClientView;
+  readonly scope: Omit<RouteContext, 'targets'>;
+}
+
 /**
  * Routes, encoded once for all virtual hosts that use them, whatever their host or table. A list of thousands is built in
  * pieces, each in a separate step.
  */
-export function declareRoutePieces<Use extends RouteUse>(
+export function declareRoutePieces<User, Use extends RouteUse>(
   graph: Graph,
   name: string,
-  { bindings, encoder }: { readonly bindings: RouteBindings; readonly encoder: Encoder },
-  uses: readonly Collection<Use>[],
-  contextOf: (use: Use, read: Reader) => RouteContext | undefined,
+  deps: RoutePieceDeps,
+  users: readonly Collection<User>[],
+  usesOf: (user: User) => readonly Use[],
+  contextOf: (use: Use, read: Reader) => UseContext | undefined,
 ): RoutePieces {
+  const { bindings, encoder } = deps;
   const used = graph.derive(
     `${name}.used`,
-    graph.index(`${name} by routes`, uses, (_, { routes }) => [routes]),
-    (key, members, read, emit: Emit<Use>) => {
-      const use = members[0].value;
+    graph.index(`${name} by routes`, users, (_, user) => usesOf(user).map(({ routes }) => routes)),
+    (key, [first], read, emit: Emit<Use>) => {
+      const use = usesOf(first.value).find(({ routes }) => routes === key)!;
       const count = bindings.countPieces(read, use.key);
       for (let i = 0; i < count; i++) emit(pieceKey(key, i), use);
     },
   );
   const pieces = graph.derive(name, used, (key, use, read, emit: Emit<EncodedRoutes>) => {
     const context = contextOf(use, read);
-    const settled = context && bindings.settle(read, use.key, indexOf(key), context);
-    if (settled !== undefined) emit(key, encodeRoutes(settled, context!.client.traits, encoder));
+    if (context === undefined) return;
+    const { view, scope } = context;
+    const piece = indexOf(key);
+    const destinations = bindings.destinations(read, use.key, piece);
+    const targets = targetsOf(destinations, scope.listenerPort, view, read, deps);
+    const settled = bindings.settle(read, use.key, piece, { ...scope, targets });
+    if (settled !== undefined) emit(key, encodeRoutes(settled, view.traits, encoder));
   });
   return {
     of: (read, use) =>

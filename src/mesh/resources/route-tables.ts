@@ -15,14 +15,8 @@ import type { Scope } from '../clients/proxies.ts';
 import type { ScopeViews } from '../clients/scopes.ts';
 import { settingOf } from '../settings.ts';
 import { unknownTraffic } from './unknown-traffic.ts';
-import {
-  proxyTable,
-  type RouteDeps,
-  type VirtualHostEntry,
-  declareVirtualHosts,
-  isOwnTable,
-  localKey,
-} from './virtual-hosts.ts';
+import { isOwnTable, localKey, partKey, proxyTable } from '../clients/routes-of-view.ts';
+import { type RouteDeps, type VirtualHostEntry, declareVirtualHosts } from './virtual-hosts.ts';
 
 export interface TableDeps extends RouteDeps {
   readonly scopes: Collection<ScopeViews>;
@@ -39,18 +33,17 @@ interface TablePiece {
 /** The tables of scopes, assembled from virtual hosts without copying them. */
 export function declareRouteTables(graph: Graph, deps: TableDeps): readonly Members[] {
   const virtualHosts = declareVirtualHosts(graph, deps);
-  const all = [virtualHosts.ofServices, virtualHosts.ofHosts];
-  const byTable = graph.index('virtual hosts by table', all, (_, { list, table }) =>
+  const byTable = graph.index('virtual hosts by table', virtualHosts, (_, { place: { list, table } }) =>
     isOwnTable(table) ? [] : [`${list}|${table}`],
   );
-  const doubled = declareDoubledDomains(graph, all, deps.views.scopesByView);
+  const doubled = declareDoubledDomains(graph, virtualHosts, deps.views.scopesByView);
   const routeShards = graph.derive(
     'routeShards',
     byTable,
     (key, members, read, emit: Emit<TablePiece>) => {
       const lost = read.group(doubled, key).map((member) => member.value);
       const pieces = lost.length === 0 ? members.map((member) => member.value) : left(members, lost, deps.encoder);
-      emitPiece(key, pieces, emit);
+      emitPiece(key, pieces.map(pieceOf), emit);
     },
     samePiece,
   );
@@ -72,15 +65,21 @@ export function declareRouteTables(graph: Graph, deps: TableDeps): readonly Memb
   );
   const routeTables = declareTables(graph, deps, routeNamespaces, tablesOfView);
   const ownTables = graph.derive(
-    'routeTables.sniffed',
-    virtualHosts.ofServices,
-    (_, { list, table, part }, __, emit: Emit<Member>) => {
-      if (!isOwnTable(table)) return;
-      emitMember(emit, list, deps.encoder.routeTable(table, [part]));
+    'routeTables of services',
+    graph.index('virtual hosts with their own table', virtualHosts, (key, { place: { table } }) =>
+      isOwnTable(table) ? [key] : [],
+    ),
+    (_, [first], __, emit: Emit<Member>) => {
+      const { place, part } = first.value;
+      emitMember(emit, place.list, deps.encoder.routeTable(place.table, [part]));
     },
     sameMember,
   );
   return [routeTables, ownTables];
+}
+
+function pieceOf({ place, part }: VirtualHostEntry): TablePiece {
+  return { view: partKey(place), table: place.table, declares: place.declares, part };
 }
 
 function emitPiece(key: string, pieces: readonly TablePiece[], emit: Emit<TablePiece>): void {
@@ -96,7 +95,7 @@ function left(
   members: readonly { readonly key: string; readonly value: VirtualHostEntry }[],
   lost: readonly DoubledDomain[],
   encoder: Encoder,
-): TablePiece[] {
+): VirtualHostEntry[] {
   return members.flatMap(({ key, value }) => {
     const own = lost.filter(({ loser }) => loser === key);
     const part = own.length === 0 ? value.part : withoutDomains(value.part, own, encoder);

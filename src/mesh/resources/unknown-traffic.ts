@@ -3,7 +3,7 @@ import { blackHoleCluster } from '../../model/cluster-names.ts';
 import type { DestinationTarget } from '../../model/client.ts';
 import type { OutboundPolicy } from '../../model/mesh-config.ts';
 import { clientViewOf } from '../clients/lookups.ts';
-import { type DestinationDeps, lookupFor } from './destinations.ts';
+import { type DestinationDeps, targetOf } from '../clients/destinations.ts';
 import type { Scope } from '../clients/proxies.ts';
 import { settingOf } from '../settings.ts';
 
@@ -36,7 +36,7 @@ export function egressProxyOf(
 ): Extract<DestinationTarget, { kind: 'cluster' }> | undefined {
   const proxy = sidecarPolicy(scope, read, deps)?.egressProxy;
   if (proxy === undefined) return undefined;
-  const target = lookupFor(clientViewOf(scope), read, deps)(proxy, proxy.port ?? 0);
+  const target = targetOf(proxy, proxy.port ?? 0, clientViewOf(scope), read, deps);
   return target.kind === 'cluster' ? target : undefined;
 }
 

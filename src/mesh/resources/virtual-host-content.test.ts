@@ -1,13 +1,15 @@
 import { expect, test } from 'vitest';
-import type { Client, DestinationLookup } from '../../model/client.ts';
+import type { Client } from '../../model/client.ts';
 import { MESH } from '../../model/route-binding.ts';
 import type { MeshService } from '../../model/service.ts';
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import type { VirtualServiceModel } from '../../model/virtual-service.ts';
+import { destinationsOfRoute } from '../../model/virtual-service-parts.ts';
 import { reconcileVirtualService } from '../../reconcilers/virtual-service/virtual-service.ts';
 import { Encoder } from '../../envoy/encode/encoder.ts';
 import { createProtos } from '../../envoy/encode/proto.ts';
 import { types } from '../../envoy/encode/proto-types.ts';
+import { type Lookup, targetsBy } from '../../envoy/testing/listeners.ts';
 import { emptyRouteConfiguration, routeConfigurationHeader } from '../../envoy/route/configuration.ts';
 import { buildVirtualHost, catchAllVirtualHost } from '../../envoy/route/virtual-host.ts';
 import type { DefaultRouteInput } from '../../settle/default-route.ts';
@@ -22,8 +24,8 @@ const service = {
   aliases: [],
   origins: [{ kind: 'Service', name: 'a' }],
 } as unknown as MeshService;
-const client = { namespace: 'shop', traits: { agent: true }, matches: () => false } as unknown as Client;
-const lookup: DestinationLookup = ({ host, subset }, port) => ({
+const client = { namespace: 'shop', traits: { agent: true }, matched: [] } as unknown as Client;
+const lookup: Lookup = ({ host, subset }, port) => ({
   kind: 'cluster',
   cluster: `outbound|${port}|${subset}|${host}`,
   service,
@@ -51,7 +53,8 @@ interface Given extends Partial<DefaultRouteInput> {
 /** Undefined when there is nothing to serve. With its encoded routes read back. */
 function build({ virtualService: model, listenerPort = 80, service: served, ...input }: Given) {
   const { host = service.host, port = 80 } = input;
-  const context = { client, parent: MESH, listenerPort, lookup, settings: {} };
+  const targets = targetsBy(lookup, model?.http.flatMap(destinationsOfRoute) ?? [], listenerPort);
+  const context = { client, parent: MESH, listenerPort, targets, settings: {} };
   const pieces =
     model === undefined
       ? []

@@ -10,11 +10,11 @@ import {
   serviceKey,
 } from '../../model/service.ts';
 import { egressImportsRoutes } from '../../model/sidecar.ts';
-import { type ClientView, serviceFor } from '../clients/lookups.ts';
-import type { RouteHost } from '../clients/route-hosts.ts';
-import { type PortDeps, activePorts, isProxied, isRoutedOn } from '../clients/served-ports.ts';
 import { isBareName, keepersOf } from '../objects/service-names.ts';
 import { egressOf } from '../objects/sidecars.ts';
+import { type ClientView, serviceFor } from './lookups.ts';
+import type { RouteHost } from './route-hosts.ts';
+import { type PortDeps, activePorts, isProxied, isRoutedOn } from './served-ports.ts';
 
 /**
  * The domains of a virtual host to which no other host has a better claim. All claimants apply these rules to what the
