@@ -61,8 +61,14 @@ module.exports = {
       // Routes are selected, and asked for, whatever kind of object they are from.
       name: 'selection-knows-no-kind-of-route',
       severity: 'error',
-      from: { path: '^src/mesh/(clients|resources)/', pathNot: '\\.test\\.ts$' },
-      to: { path: ['^src/model/virtual-service', '^src/mesh/objects/virtual-services', '^src/settle/virtual-service'] },
+      from: { path: '^src/mesh/', pathNot: ['^src/mesh/virtual-services/', '\\.test\\.ts$'] },
+      to: {
+        path: [
+          '^src/model/virtual-service',
+          '^src/mesh/virtual-services/',
+          '^src/settle/(virtual-service|delegate|cut-routes)',
+        ],
+      },
     },
     only('status', 'status/', ['status/', 'api/', 'model/']),
     only('ads', 'ads/', ['ads/', 'envoy/gen/', 'api/object\\.ts$', 'base/']),
@@ -105,7 +111,8 @@ module.exports = {
       'credentials/',
       'debug/(cluster-report|peer-address)\\.ts$',
       'directory/folder\\.ts$',
-      'engine/(committer|engine|mesh-config-choice|namespace-filter)\\.ts$',
+      'engine/(committer|engine|wanted)\\.ts$',
+      'sources/',
       'etcd/(access|error)\\.ts$',
       'kube/',
       'mesh\\.ts$',
@@ -136,6 +143,21 @@ module.exports = {
       'directory/lines\\.ts$',
     ]),
     only('kube', 'kube/', ['kube/', 'api/', 'cache/', 'base/']),
+    {
+      // How one talks to an API server, what is read from it, and what is written.
+      name: 'kube-writing-on-top',
+      severity: 'error',
+      from: { path: '^src/kube/(client|reading)/', pathNot: '\\.test\\.ts$' },
+      to: { path: '^src/kube/writing/' },
+    },
+    {
+      name: 'kube-client-knows-no-reading',
+      severity: 'error',
+      from: { path: '^src/kube/client/', pathNot: '\\.test\\.ts$' },
+      to: { path: '^src/kube/reading/' },
+    },
+    // What all sources pass on their way to the graph.
+    only('sources', 'sources/', ['sources/', 'api/', 'cache/equal\\.ts$', 'model/', 'reconcilers/mesh-config/']),
     only('directory', 'directory/', ['directory/', 'api/', 'cache/', 'yaml/']),
     only('mesh', 'mesh', [
       'mesh',

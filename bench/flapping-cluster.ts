@@ -11,7 +11,7 @@ import { ClusterCredentials } from '../src/other-clusters/cluster-credentials.ts
 import { systemClock } from '../src/base/clock.ts';
 import { startEngine } from '../src/engine/engine.ts';
 import { createProtos } from '../src/envoy/encode/proto.ts';
-import { collectionPath } from '../src/kube/paths.ts';
+import { collectionPath } from '../src/kube/client/paths.ts';
 import { FakeApiServer } from '../src/kube/testing/fake-api-server.ts';
 import { defaultMeshOptions } from '../src/mesh/inputs.ts';
 import { followRemoteClusters } from '../src/other-clusters/remote-clusters.ts';

@@ -4,8 +4,8 @@
  */
 import { kindOf } from '../src/api/kinds.ts';
 import { type KubernetesObject, objectKey } from '../src/api/object.ts';
-import { Interner } from '../src/kube/interner.ts';
-import { shapeOf } from '../src/kube/trim.ts';
+import { Interner } from '../src/kube/reading/interner.ts';
+import { shapeOf } from '../src/kube/reading/trim.ts';
 import { TestMesh, connectedProxy } from '../test/harness/mesh.ts';
 import { scaleObjects, slice } from './scale-mesh.ts';
 import { cpu, heap } from './usage.ts';

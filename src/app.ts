@@ -1,6 +1,7 @@
 import type { Writable } from 'node:stream';
 import { getHeapStatistics } from 'node:v8';
 import { type AdsTimes, startEngine, type Engine } from './engine/engine.ts';
+import { followWanted } from './engine/wanted.ts';
 import { kinds } from './api/kinds.ts';
 import type { TenantOf } from './ads/tenant.ts';
 import type { Problem } from './api/problem.ts';
@@ -16,13 +17,8 @@ import { releaseEndpoints } from './commands/endpoint-release.ts';
 import { publishedRotation } from './commands/published-rotation.ts';
 import type { Amend } from './envoy/encode/encoder.ts';
 import { type Protos, createProtos } from './envoy/encode/proto.ts';
-import {
-  type ObjectSource,
-  type OpenSource,
-  type SourceSurroundings,
-  openSource,
-  startSource,
-} from './serve/object-source.ts';
+import { type ObjectSource, type OpenSource, type SourceSurroundings, openSource } from './serve/object-source.ts';
+import { startSource } from './serve/start-source.ts';
 import { GatewayHosts } from './gateway-hosts/host-addresses.ts';
 import { lookUpHost } from './gateway-hosts/look-up.ts';
 import { explainAccess } from './commands/explain-access.ts';
@@ -229,30 +225,24 @@ async function serveWebhooks({ opened, secure, ...rest }: WebhookParts): Promise
 function fetchKeySets({ mesh, committer }: Engine, allowed: AllowedAddresses, clock: Clock, signal: AbortSignal): void {
   const keySets = new KeySets({
     fetchText: (url, options) => fetchText(url, { ...options, allowed }),
-    write: (key, found) => committer.write(mesh.inputs.keySets.write(key, found)),
+    write: committer.into(mesh.inputs.keySets),
     clock,
     random: Math.random,
     signal,
   });
-  mesh.onWantedKeySets((key, wanted) => {
-    if (wanted === undefined) keySets.unwant(key);
-    else keySets.want(key, wanted.source, wanted.namespace);
-  });
+  followWanted(mesh.graph, mesh.wanted.keySets, keySets);
 }
 
 /** Keeps what the names of gateways between networks resolve to in the graph. */
 function followGatewayHosts({ mesh, committer }: Engine, clock: Clock, signal: AbortSignal): void {
   const hosts = new GatewayHosts({
     lookUp: lookUpHost,
-    write: (host, found) => committer.write(mesh.inputs.gatewayAddresses.write(host, found)),
+    write: committer.into(mesh.inputs.gatewayAddresses),
     clock,
     random: Math.random,
     signal,
   });
-  mesh.onWantedGatewayHosts((host, isWanted) => {
-    if (isWanted) hosts.want(host);
-    else hosts.unwant(host);
-  });
+  followWanted(mesh.graph, mesh.wanted.gatewayHosts, hosts);
 }
 
 /** Files have no status, neither have Kubernetes' own kinds, and in other clusters none is written. */

@@ -232,6 +232,30 @@ describe('an observer that throws', () => {
   });
 });
 
+describe('a follower of a collection', () => {
+  it('hears of its changes, and of nothing else', () => {
+    const graph = new Graph();
+    const [things, others] = [graph.input<number>('things'), graph.input<number>('others')];
+    const heard: string[][] = [];
+    graph.follow(things, (changes) => heard.push(changes.map(({ key, before, after }) => `${key} ${before}>${after}`)));
+    graph.commit([things.write('a', 1), things.write('b', 1), others.write('c', 1)]);
+    graph.commit([others.write('c', 2)]);
+    graph.commit([things.write('a', undefined)]);
+    expect(heard).toEqual([['a undefined>1', 'b undefined>1'], ['a 1>undefined']]);
+  });
+
+  it('that throws is a failure, although another of the same collection succeeds', () => {
+    const graph = new Graph();
+    const things = graph.input<number>('things');
+    graph.follow(things, () => {
+      throw new Error('a bug in the first');
+    });
+    graph.follow(things, () => undefined);
+    graph.commit([things.write('a', 1)]);
+    expect(failures(graph)).toEqual(['observer: a bug in the first']);
+  });
+});
+
 it('what hears of failures may throw too', () => {
   const graph = new Graph();
   const { things } = declare(graph);

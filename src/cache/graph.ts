@@ -60,8 +60,20 @@ export class Graph {
    * again with the commits that follow; what it missed comes separately from what is new. It must tolerate seeing the
    * same change twice.
    */
-  observe(observer: (draft: Draft) => void, name = `${this.observers.length + 1}`): void {
-    this.observers.push(new Observer(name, observer, (changes) => new Draft(this, [], changes)));
+  observe(observer: (draft: Draft) => void, name = 'commits'): void {
+    const sameName = this.observers.filter((other) => other.name.replace(/ #\d+$/, '') === name).length;
+    // The name is the key of the observer's failure: a namesake that succeeds must not end it.
+    const unique = sameName === 0 ? name : `${name} #${sameName + 1}`;
+    this.observers.push(new Observer(unique, observer, (changes) => new Draft(this, [], changes)));
+  }
+
+  /** Calls back with what a commit has changed in one collection, as {@link observe} does. */
+  follow<V>(collection: Collection<V>, changed: (changes: readonly Change<V>[]) => void): void {
+    collection.track();
+    this.observe((draft) => {
+      const changes = [...draft.changes(collection)];
+      if (changes.length > 0) changed(changes);
+    }, collection.name);
   }
 
   /** Called with a published draft, after all observers, if {@link failures} has changed since the last call. */

@@ -1,7 +1,7 @@
 import type { ServiceName } from '../cli/program.ts';
-import { ClusterError } from '../kube/cluster-error.ts';
+import { ClusterError } from '../kube/client/cluster-error.ts';
 import type { ClusterSettings } from '../config/config.ts';
-import { objectPath } from '../kube/paths.ts';
+import { objectPath } from '../kube/client/paths.ts';
 import { RELEASE_ANNOTATION } from '../model/lost-endpoints.ts';
 import { openSource } from '../serve/object-source.ts';
 

@@ -1,7 +1,7 @@
 import type { KindName } from '../api/kinds.ts';
 import type { AccessAnswer, AccessQuestion } from '../cli/program.ts';
 import { UsageError } from '../cli/usage-error.ts';
-import { ClusterError } from '../kube/cluster-error.ts';
+import { ClusterError } from '../kube/client/cluster-error.ts';
 import type { SourceConfig } from '../config/config.ts';
 import type { LoadedDirectory } from '../directory/load.ts';
 import { answerOf, printEvent } from '../explain-access/answer.ts';
@@ -11,8 +11,8 @@ import { findWorkload } from '../explain-access/workload.ts';
 import { AllowedAddresses } from '../jwks/addresses.ts';
 import { fetchText } from '../jwks/fetch-text.ts';
 import { fetchKeySet, reasonOf } from '../jwks/key-sets.ts';
-import { ApiError } from '../kube/api-error.ts';
-import { readOnce } from '../kube/read-once.ts';
+import { ApiError } from '../kube/client/api-error.ts';
+import { readOnce } from '../kube/reading/read-once.ts';
 import { keySetKey } from '../model/key-set.ts';
 import type { JwtIssuer } from '../model/request-authentication.ts';
 import { openSource } from '../serve/object-source.ts';
@@ -32,13 +32,13 @@ export async function explainAccess(question: AccessQuestion, signal: AbortSigna
     const why = found !== undefined && 'error' in found ? `would be refused: ${found.error}` : 'has no proxy';
     throw new UsageError(`--to: ${question.to.namespace}/${question.to.name} ${why}`);
   };
-  const accessNow = (): WorkloadAccess => existing(mesh.accessOf(proxy.stream));
-  const gatewayNow = (): GatewayAccess => existing(mesh.gatewayAccessOf(proxy.stream));
+  const accessNow = (): WorkloadAccess => existing(mesh.access.atSidecar(proxy.stream));
+  const gatewayNow = (): GatewayAccess => existing(mesh.access.atGateway(proxy.stream));
   if (question.token !== undefined) {
     const { issuers } = isRouter ? gatewayNow() : accessNow();
     remarks.push(...(await fetchKeys(offline, issuers, question.jwksAllowedNetworks, signal)));
   }
-  const about = { ip, trustDomain: mesh.trustDomain() };
+  const about = { ip, trustDomain: mesh.clusters.trustDomain() };
   const now = Math.floor(Date.now() / 1000);
   const judgeNow = (): Judgement => {
     if (isRouter) {

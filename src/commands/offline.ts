@@ -46,8 +46,9 @@ import { ONE } from '../mesh/inputs.ts';
 import type { ResolvedProxy } from '../mesh/clients/proxies.ts';
 import { printSelector, selects } from '../model/labels.ts';
 import { allocateAll } from '../engine/address-allocator.ts';
-import { Discovery } from '../engine/discovery.ts';
-import { NamespaceFilter, leftOutMessage } from '../engine/namespace-filter.ts';
+import { Discovery } from '../sources/discovery.ts';
+import { NamespaceFilter, leftOutMessage } from '../sources/namespace-filter.ts';
+import { credentialListener } from '../engine/object-listeners.ts';
 import { ObjectWriter } from '../engine/object-writer.ts';
 import { type ServedType, servedTypeNames } from '../envoy/encode/served-types.ts';
 import { jsonOf, snapshotOf } from '../debug/snapshot.ts';
@@ -89,14 +90,7 @@ export function buildOnce(
     source: settings.clusterId,
     revision: undefined,
     inputs: mesh.inputs,
-    credentials,
-    peers: { changed: () => undefined },
-    generations: { changed: () => undefined },
-    endpoints: {
-      changed: () => undefined,
-      listed: (_, deliver) => deliver(),
-      caughtUp: () => undefined,
-    },
+    listeners: [credentialListener(credentials)],
     write: (write) => writes.push(write),
   });
   const { rootNamespace } = settings;
@@ -107,7 +101,9 @@ export function buildOnce(
   });
   for (const [kind, found] of loaded.objects) objects.replace(kind, found);
   const wanted = new Set<CredentialKey>();
-  mesh.onWantedCredentials((key, object) => object && wanted.add(key));
+  graph.follow(mesh.wanted.credentials, (changes) => {
+    for (const { key, after } of changes) if (after !== undefined) wanted.add(key);
+  });
   graph.commit(writes);
   if (isComplete) {
     writes.length = 0;
@@ -118,7 +114,7 @@ export function buildOnce(
   }
   const { allocated } = mesh.inputs;
   graph.commit(
-    Array.from(allocateAll(mesh.addressClaims.entries()), ([key, addresses]) => allocated.write(key, addresses)),
+    Array.from(allocateAll(mesh.wanted.addresses.entries()), ([key, addresses]) => allocated.write(key, addresses)),
   );
   // Without a server a bug would go unnoticed, and findings would be missing.
   for (const { error } of graph.failures.values()) throw error;

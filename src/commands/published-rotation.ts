@@ -1,8 +1,8 @@
 import { isObject } from '../api/json.ts';
-import { ClusterError } from '../kube/cluster-error.ts';
+import { ClusterError } from '../kube/client/cluster-error.ts';
 import type { ClusterSettings } from '../config/config.ts';
 import type { RotationReport } from '../identity/rotation-report.ts';
-import { publishedReport } from '../kube/root-certificates.ts';
+import { publishedReport } from '../kube/writing/root-certificates.ts';
 import { openSource } from '../serve/object-source.ts';
 
 /** What proxies in a cluster trust, as the leader has published it; undefined: it has not. */

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { isObject } from '../api/json.ts';
-import { ClusterError } from '../kube/cluster-error.ts';
+import { ClusterError } from '../kube/client/cluster-error.ts';
 import type {
   IdentitiesRequest,
   ReplicaAnswer,
@@ -15,9 +15,9 @@ import type { PeerAddress } from '../debug/peer-address.ts';
 import { UsageError } from '../cli/usage-error.ts';
 import type { ClusterReport } from '../debug/cluster-report.ts';
 import type { StatusReport } from '../debug/status-report.ts';
-import type { KubeClient } from '../kube/client.ts';
-import { collectionPath } from '../kube/paths.ts';
-import { forwardPort } from '../kube/port-forward.ts';
+import type { KubeClient } from '../kube/client/client.ts';
+import { collectionPath } from '../kube/client/paths.ts';
+import { forwardPort } from '../kube/client/port-forward.ts';
 import { openSource } from '../serve/object-source.ts';
 
 /** How long a replica may take to answer. Milliseconds. */

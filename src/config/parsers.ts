@@ -1,6 +1,6 @@
 import { networkInterfaces } from 'node:os';
 import { clusterNameProblem } from '../clustermesh/names.ts';
-import { LONGEST_LEASE } from '../kube/lease.ts';
+import { LONGEST_LEASE } from '../kube/writing/lease.ts';
 import { LONGEST_LIFETIME } from '../identity/lifetime.ts';
 import { parseCidr } from '../model/cidr.ts';
 

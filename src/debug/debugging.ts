@@ -116,7 +116,7 @@ function clustersOf(
   return [own, ...otherClusters.reports()];
 }
 
-function* networksOf({ networkGateways, inputs }: Engine['mesh']): Generator<object> {
+function* networksOf({ clusters: { networkGateways }, inputs }: Engine['mesh']): Generator<object> {
   for (const [network, { gateways, unresolved, ignored }] of networkGateways.entries())
     yield {
       network,
@@ -149,7 +149,7 @@ function proxyStates({ mesh, ads }: Pick<Engine, 'mesh' | 'ads'>, clock: Clock):
 }
 
 function* listsOf({ endpoints }: Engine['mesh']) {
-  for (const collection of endpoints) for (const [, list] of collection.entries()) yield list;
+  for (const collection of endpoints.lists) for (const [, list] of collection.entries()) yield list;
 }
 
 /** The object that claims the host. */

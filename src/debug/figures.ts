@@ -34,7 +34,7 @@ export function triggerOf(input: string): string {
 /** Hosts without any endpoint: those whose endpoints are sent, and those that proxies resolve. */
 export function withoutEndpoints({ services, endpoints }: Engine['mesh']): { sent: number; resolved: number } {
   const served = new Set<string>();
-  for (const collection of endpoints)
+  for (const collection of endpoints.lists)
     for (const [, list] of collection.entries()) if (list.endpoints.length > 0) served.add(list.service);
   const counts = { sent: 0, resolved: 0 };
   for (const [, service] of services.entries()) {

@@ -6,7 +6,7 @@ import { clusterSetDomain } from '../model/exported-service.ts';
 
 /** ServiceExports and ServiceImports by cluster and name, as `/debug/mcsz` of Istio shows them. */
 export function* multiclusterServices(
-  { inputs, services, sharedBy }: Pick<Mesh, 'inputs' | 'services' | 'sharedBy'>,
+  { inputs, services, clusters }: Pick<Mesh, 'inputs' | 'services' | 'clusters'>,
   domainSuffix: string,
 ): Generator<object> {
   const { ServiceExport: exports, ServiceImport: imports } = inputs.objects;
@@ -29,7 +29,9 @@ export function* multiclusterServices(
           : Object.fromEntries(
               known.map((service) => [
                 service.host,
-                (sharedBy(service) ?? [source]).includes(source) ? 'AlwaysDiscoverable' : 'DiscoverableFromSameCluster',
+                (clusters.sharedBy(service) ?? [source]).includes(source)
+                  ? 'AlwaysDiscoverable'
+                  : 'DiscoverableFromSameCluster',
               ]),
             ),
     };

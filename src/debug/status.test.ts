@@ -34,7 +34,7 @@ function lab(objects: number, proxies: number) {
   const engine = {
     ads: { streams: () => Array.from({ length: proxies }, (_, i) => stream(i)) },
     progress: { rollouts, unfollowed: 3, unfinished: () => keys.map(tracked).values() },
-    mesh: { verdictOf: () => undefined },
+    mesh: { verdicts: { get: () => undefined } },
     servingSince: () => undefined,
   };
   return (asked?: string): string[] => [

@@ -15,7 +15,7 @@ export interface StatusSources {
     readonly progress: Pick<Engine['progress'], 'rollouts' | 'unfollowed'> & {
       readonly unfinished: () => Iterable<Tracked>;
     };
-    readonly mesh: Pick<Engine['mesh'], 'verdictOf'>;
+    readonly mesh: { readonly verdicts: Pick<Engine['mesh']['verdicts'], 'get'> };
     readonly servingSince: Engine['servingSince'];
   };
   readonly replica: string;
@@ -103,7 +103,7 @@ function objectReport(
   }
   const rejected = rejectedIn(tracked, isAsked);
   if (!concerns && rejected.refusals.length === 0) return undefined;
-  const { inForce } = (isDeleted ? undefined : mesh.verdictOf(key)) ?? {};
+  const { inForce } = (isDeleted ? undefined : mesh.verdicts.get(key)) ?? {};
   return {
     object: name,
     generation: object.generation,

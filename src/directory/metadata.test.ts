@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { kinds } from '../api/kinds.ts';
-import { Interner } from '../kube/interner.ts';
-import { shapeOf } from '../kube/trim.ts';
+import { Interner } from '../kube/reading/interner.ts';
+import { shapeOf } from '../kube/reading/trim.ts';
 import { trimMetadata } from './metadata.ts';
 
 test('keeps the annotations and labels that the cluster source keeps', () => {

@@ -18,7 +18,7 @@ function admissions(limits: Partial<DemandLimits>, ...proxies: readonly Connecte
       () => 0,
     ),
     departures: { giveUp: () => events.push('gave up') },
-    preview: (proxy) => mesh.mesh.preview(proxy),
+    preview: (proxy) => mesh.mesh.classes.preview(proxy),
     portsOf: () => 1,
     refused: ({ kind }) => events.push(`refused for ${kind}`),
   });

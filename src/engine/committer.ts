@@ -126,6 +126,11 @@ export class Committer {
     this.schedule();
   }
 
+  /** Writes what something outside the graph finds out; undefined deletes. */
+  into<V>(input: Input<V>): (key: string, value: V | undefined) => void {
+    return (key, value) => this.write(input.write(key, value));
+  }
+
   /** Resolves when every change so far is published, or when nothing will be committed any more. */
   settled(): Promise<void> {
     if (this.options.signal.aborted || (this.count === 0 && !this.running)) return Promise.resolve();

@@ -27,8 +27,8 @@ export interface HeldService {
 }
 
 /** As they are now. */
-export function heldEndpoints({ heldEndpoints: { byService } }: Mesh): readonly HeldEndpoint[] {
-  return [...byService.entries()].flatMap(([, parts]) =>
+export function heldEndpoints({ endpoints: { held } }: Mesh): readonly HeldEndpoint[] {
+  return [...held.byService.entries()].flatMap(([, parts]) =>
     parts.flatMap(({ value: { namespace, service, endpoints } }) =>
       endpoints.map(({ address, pod, since, until, confirmed }) => ({
         service: `${namespace}/${service}`,
@@ -43,9 +43,9 @@ export function heldEndpoints({ heldEndpoints: { byService } }: Mesh): readonly 
 }
 
 /** Calls back when more endpoints of a Service are held than before; not before something new about Pods confirms it. */
-export function onHeld({ graph, inputs, heldEndpoints }: Mesh, held: (service: HeldService) => void): void {
-  graph.observe((draft) => {
-    for (const { key, before, after } of draft.changes(heldEndpoints.byService)) {
+export function onHeld({ graph, inputs, endpoints }: Mesh, held: (service: HeldService) => void): void {
+  graph.follow(endpoints.held.byService, (changes) => {
+    for (const { key, before, after } of changes) {
       const known = new Set(confirmed(before).map(idOf));
       const [first, ...rest] = confirmed(after);
       if (first === undefined || [first, ...rest].every((endpoint) => known.has(idOf(endpoint)))) continue;
@@ -53,7 +53,7 @@ export function onHeld({ graph, inputs, heldEndpoints }: Mesh, held: (service: H
       const uid = inputs.objects.Service.get(key)?.metadata.uid ?? '';
       held({ namespace, name, uid, endpoints: [first, ...rest] });
     }
-  }, 'held endpoints');
+  });
 }
 
 function confirmed(parts: Group<HeldPart> | undefined): readonly LostEndpoint[] {

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type KindName, kinds } from '../api/kinds.ts';
 import { Graph, type Write } from '../cache/graph.ts';
-import { Interner } from '../kube/interner.ts';
-import { shapeOf } from '../kube/trim.ts';
+import { Interner } from '../kube/reading/interner.ts';
+import { shapeOf } from '../kube/reading/trim.ts';
 import { declareInputs } from '../mesh/inputs.ts';
 import { anyJson } from '../reconcilers/security/testing/any-json.ts';
 import { ObjectWriter } from './object-writer.ts';
@@ -17,10 +17,7 @@ function lab() {
     source: 'Kubernetes',
     revision: 'ours',
     inputs,
-    credentials: { found: () => undefined },
-    peers,
-    generations: peers,
-    endpoints,
+    listeners: [],
     write: (write) => writes.push(write),
   });
   return { inputs, writes, writer };
@@ -35,13 +32,6 @@ function takes(kind: KindName, revision: string | undefined): boolean {
 }
 
 const of = (custom: boolean) => kinds.filter((kind) => kind.custom === custom).map(({ name }) => name);
-
-const peers = { changed: () => undefined };
-const endpoints = {
-  changed: () => undefined,
-  listed: (_: unknown, deliver: () => void) => deliver(),
-  caughtUp: () => undefined,
-};
 
 test.each(of(true))('a %s of another revision is left to that', (kind) => {
   expect([undefined, 'ours', 'other'].map((revision) => takes(kind, revision))).toEqual([true, true, false]);

@@ -1,17 +1,13 @@
-import type { ConfigMap, Secret } from '../api/core.ts';
-import { type CustomKindName, type KindName, type SourceKindName, kinds } from '../api/kinds.ts';
+import type { ConfigMap } from '../api/core.ts';
+import { type CustomKindName, type KindName, type SourceKindName, kinds, sourceKinds } from '../api/kinds.ts';
 import { isObject } from '../api/json.ts';
 import { type KubernetesObject, type ObjectMeta, objectKey, parseObjectKey, revisionOf } from '../api/object.ts';
 import type { ObjectSink } from '../api/source.ts';
-import { credentialKey, grantsIn } from '../model/credential.ts';
-import type { CredentialStore } from '../credentials/credential-store.ts';
-import { entriesOfConfigMap, entriesOfSecret } from '../credentials/entries.ts';
 import type { Write } from '../cache/graph.ts';
-import { isBefore } from '../kube/resource-version.ts';
+import { isBefore } from '../kube/client/resource-version.ts';
 import { type Inputs, ONE, defaultMeshOptions } from '../mesh/inputs.ts';
 import type { EndpointHistory } from './endpoint-history.ts';
-import type { Generations } from './generations.ts';
-import type { PeerHistory } from './peer-history.ts';
+import type { ObjectListener } from './object-listeners.ts';
 import type { WaitingObjects } from './waiting-objects.ts';
 import { MESH_CONFIG, meshConfigNames } from '../api/mesh-config-names.ts';
 import { isValidMeshConfig } from '../reconcilers/mesh-config/mesh-config.ts';
@@ -24,10 +20,10 @@ export interface ObjectWriterOptions {
   /** Istio's objects with another istio.io/rev label are left to others; undefined: all are ours. */
   readonly revision: string | undefined;
   readonly inputs: Inputs;
-  readonly credentials: Pick<CredentialStore, 'found'>;
-  readonly peers: Pick<PeerHistory, 'changed'>;
-  readonly generations: Pick<Generations, 'changed'>;
-  readonly endpoints: Pick<EndpointHistory, 'changed' | 'listed' | 'caughtUp'>;
+  /** In the order in which they hear of an object. */
+  readonly listeners: readonly ObjectListener[];
+  /** Is told of lists; absent: nothing is known about what they lose. */
+  readonly endpoints?: Pick<EndpointHistory, 'listed' | 'caughtUp'>;
   /** Absent: nothing waits. */
   readonly waiting?: Pick<WaitingObjects, 'changed' | 'settle'> | undefined;
   readonly write: (write: Write) => void;
@@ -39,6 +35,7 @@ export interface ObjectWriterOptions {
  */
 export class ObjectWriter implements ObjectSink {
   private readonly options: ObjectWriterOptions;
+  private readonly listeners: ReadonlyMap<SourceKindName, readonly ObjectListener[]>;
   private readonly known = new Map<SourceKindName, Set<string>>();
   private readonly versions = new Map<CustomKindName, string>();
   /** Changes so far, by kind. A list changes what it adds and removes: the rest may be as it was. */
@@ -46,14 +43,28 @@ export class ObjectWriter implements ObjectSink {
 
   constructor(options: ObjectWriterOptions) {
     this.options = options;
+    const writers: readonly ObjectListener[] = [
+      {
+        kinds: kinds.map(({ name }) => name),
+        changed: (kind, key, object) => this.write(kind as KindName, key, object),
+      },
+      { kinds: ['ConfigMap'], changed: (_, key, object) => this.keepGood(key, object as ConfigMap | undefined) },
+    ];
+    const all = [...options.listeners, ...writers];
+    this.listeners = new Map(
+      sourceKinds.map(({ name }) => [name, all.filter((listener) => listener.kinds.includes(name))]),
+    );
   }
 
   replace(kind: SourceKindName, objects: readonly KubernetesObject[]): void {
-    this.options.endpoints.listed(kind, () => {
+    const deliver = (): void => {
       const gone = new Set(this.keys(kind));
       for (const object of objects) gone.delete(this.put(kind, object, 'list'));
       for (const key of gone) this.remove(kind, key);
-    });
+    };
+    const { endpoints } = this.options;
+    if (endpoints === undefined) deliver();
+    else endpoints.listed(kind, deliver);
     this.options.waiting?.settle();
   }
 
@@ -75,21 +86,12 @@ export class ObjectWriter implements ObjectSink {
   }
 
   caughtUp(kind: SourceKindName): void {
-    this.options.endpoints.caughtUp(kind);
+    this.options.endpoints?.caughtUp(kind);
   }
 
   private put(kind: SourceKindName, object: KubernetesObject, from: 'list' | 'event'): string {
     const { namespace = '', name } = object.metadata;
     const key = this.keyOf(kind, namespace, name);
-    if (kind === 'Secret') {
-      this.present(kind, key, from);
-      this.options.credentials.found(
-        credentialKey({ kind, namespace, name }),
-        entriesOfSecret(object as Secret),
-        grantsIn(object.metadata.annotations),
-      );
-      return key;
-    }
     if (this.isForOthers(kind, object)) {
       if (this.keys(kind).has(key)) this.remove(kind, key);
       return key;
@@ -97,29 +99,31 @@ export class ObjectWriter implements ObjectSink {
     this.present(kind, key, from);
     const content = relevant(kind, object);
     this.change(kind, key, content, () => {
-      if (kind === 'PeerAuthentication') this.options.peers.changed(key, content);
-      if (isCustom(kind)) this.options.generations.changed(kind, key, content);
       if (isCustom(kind)) this.touched(kind, object);
-      this.options.endpoints.changed(kind, key, content);
-      this.options.write(this.options.inputs.objects[kind].write(key, content));
-      if (kind !== 'ConfigMap') return;
-      this.keepGood(key, object as ConfigMap);
-      this.options.credentials.found(credentialKey({ kind, namespace, name }), entriesOfConfigMap(object as ConfigMap));
+      this.tell(kind, key, content);
     });
     return key;
   }
 
-  private change(kind: KindName, key: string, object: KubernetesObject | undefined, apply: () => void): void {
+  private change(kind: SourceKindName, key: string, object: KubernetesObject | undefined, apply: () => void): void {
     const { waiting, isRemote = false } = this.options;
     if (waiting === undefined) apply();
     else waiting.changed({ kind, key, object, isRemote, apply });
+  }
+
+  private tell(kind: SourceKindName, key: string, object: KubernetesObject | undefined): void {
+    for (const listener of this.listeners.get(kind) ?? []) listener.changed(kind, key, object);
+  }
+
+  private write(kind: KindName, key: string, object: KubernetesObject | undefined): void {
+    this.options.write(this.options.inputs.objects[kind].write(key, object));
   }
 
   /**
    * Only for configuration: on Pods and Services, the label says which control plane a proxy uses, and all control
    * planes see the same objects.
    */
-  private isForOthers(kind: KindName, object: KubernetesObject): boolean {
+  private isForOthers(kind: SourceKindName, object: KubernetesObject): boolean {
     const revision = revisionOf(object);
     if (this.options.revision === undefined || revision === '' || revision === this.options.revision) return false;
     return isCustom(kind);
@@ -127,16 +131,8 @@ export class ObjectWriter implements ObjectSink {
 
   private remove(kind: SourceKindName, key: string): void {
     if (this.keys(kind).delete(key)) this.countsOf(kind).delete++;
+    this.change(kind, key, undefined, () => this.tell(kind, key, undefined));
     const { namespace, name } = parseObjectKey(key);
-    if (kind === 'Secret' || kind === 'ConfigMap')
-      this.options.credentials.found(credentialKey({ kind, namespace, name }), undefined);
-    if (kind === 'Secret') return;
-    this.change(kind, key, undefined, () => {
-      if (kind === 'PeerAuthentication') this.options.peers.changed(key, undefined);
-      if (isCustom(kind)) this.options.generations.changed(kind, key, undefined);
-      this.options.endpoints.changed(kind, key, undefined);
-      this.options.write(this.options.inputs.objects[kind].write(key, undefined));
-    });
     // That of this mesh stays in force when it is deleted.
     const stays = this.options.isRemote !== true && this.isMeshConfig(kind, namespace, name);
     if (kind === 'ConfigMap' && !stays) this.options.write(this.options.inputs.lastGood.write(key, undefined));
@@ -153,8 +149,8 @@ export class ObjectWriter implements ObjectSink {
     return kind === 'ConfigMap' && namespace === rootNamespace && meshConfigNames(revision).includes(name);
   }
 
-  private keepGood(key: string, map: ConfigMap): void {
-    if (isValidMeshConfig(map.data?.['mesh']) && areValidMeshNetworks(map.data?.['meshNetworks']))
+  private keepGood(key: string, map: ConfigMap | undefined): void {
+    if (map !== undefined && isValidMeshConfig(map.data?.['mesh']) && areValidMeshNetworks(map.data?.['meshNetworks']))
       this.options.write(this.options.inputs.lastGood.write(key, map));
   }
 
@@ -180,7 +176,7 @@ type WithStatus = KubernetesObject & {
   readonly status?: { readonly addresses?: unknown; readonly conditions?: unknown };
 };
 
-function relevant(kind: KindName, object: WithStatus): KubernetesObject {
+function relevant(kind: SourceKindName, object: WithStatus): KubernetesObject {
   const { resourceVersion: _, ...metadata }: ObjectMeta = object.metadata;
   if (!isCustom(kind) && kind !== 'ServiceExport') return { ...object, metadata };
   const { status, ...rest } = object;
@@ -188,7 +184,7 @@ function relevant(kind: KindName, object: WithStatus): KubernetesObject {
   return kept === undefined ? { ...rest, metadata } : ({ ...rest, metadata, status: kept } as KubernetesObject);
 }
 
-function isCustom(kind: KindName): kind is CustomKindName {
+function isCustom(kind: SourceKindName): kind is CustomKindName {
   return kinds.some((known) => known.name === kind && known.custom);
 }
 

@@ -16,9 +16,9 @@ const NAMED = 20;
 
 /** Logs new problems of objects without a status to show them. */
 export function logProblems(mesh: Mesh, log: Logger, { about, locate }: ProblemLogOptions): void {
-  mesh.graph.observe((draft) => {
+  mesh.graph.follow(mesh.problems.byObject, (changes) => {
     const appeared: Problem[] = [];
-    for (const { before = [], after = [] } of draft.changes(mesh.problems.byObject)) {
+    for (const { before = [], after = [] } of changes) {
       const known = new Set(before.map(idOf));
       appeared.push(...after.filter((problem) => about(problem) && !known.has(idOf(problem))));
     }
@@ -35,7 +35,7 @@ export function logProblems(mesh: Mesh, log: Logger, { about, locate }: ProblemL
     }
     const more = appeared.length - NAMED;
     if (more > 0) log.warn('More objects have problems; see /debug/problems', { problems: more });
-  }, 'problem log');
+  });
 }
 
 /** Logs new problems in files; for a kind that is not read, only once. */

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isBefore } from '../kube/resource-version.ts';
+import { isBefore } from '../kube/client/resource-version.ts';
 import type { Progress } from '../status/programmed.ts';
 import { joinProgress, type ReplicaReport, type ReportedObject } from '../status/replica-report.ts';
 import { roomFor } from '../status/room-in-report.ts';

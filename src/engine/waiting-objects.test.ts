@@ -44,11 +44,9 @@ class Lab {
       clock: this.clock,
       signal: new AbortController().signal,
     });
-    const nobody = { found: () => undefined, changed: () => undefined };
-    const shared = { revision: undefined, inputs, credentials: nobody, peers: nobody, generations: nobody, write };
-    const endpoints = { changed: nothing, caughtUp: nothing, listed: (_: unknown, deliver: () => void) => deliver() };
-    this.writer = new ObjectWriter({ source: 'Kubernetes', ...shared, endpoints, waiting: this.waiting });
-    this.others = new ObjectWriter({ source: 'b', isRemote: true, ...shared, endpoints, waiting: this.waiting });
+    const shared = { revision: undefined, inputs, listeners: [], write };
+    this.writer = new ObjectWriter({ source: 'Kubernetes', ...shared, waiting: this.waiting });
+    this.others = new ObjectWriter({ source: 'b', isRemote: true, ...shared, waiting: this.waiting });
     write(inputs.options.write(ONE, options));
   }
 
@@ -96,7 +94,7 @@ class Lab {
     const { objects, waiting } = this.mesh.inputs;
     const newest = objects[kind as KindName].get(key);
     if (newest === undefined || !isCustom(kind as KindName)) return specOf(newest);
-    const verdict = this.mesh.verdictOf(generationKey(kind as 'VirtualService', key));
+    const verdict = this.mesh.verdicts.get(generationKey(kind as 'VirtualService', key));
     if (verdict?.inForce === undefined) return specOf(newest);
     if (verdict.inForce === 'nothing') return undefined;
     const { instead } = waiting.get(generationKey(kind as 'VirtualService', key))!;
@@ -107,7 +105,7 @@ class Lab {
   /** Why an object is not in force as it is. */
   waits({ kind, metadata: { namespace = '', name } }: KubernetesObject): string | undefined {
     const key = generationKey(kind as 'VirtualService', objectKey('Kubernetes', namespace, name));
-    return this.mesh.verdictOf(key)?.waits;
+    return this.mesh.verdicts.get(key)?.waits;
   }
 
   next<T extends KubernetesObject>(object: T): T {
@@ -122,8 +120,6 @@ class Lab {
     this.mesh.graph.commit(this.#writes.splice(0));
   }
 }
-
-function nothing(): void {}
 
 const specOf = (object: (KubernetesObject & { spec?: unknown }) | undefined): unknown => object?.spec;
 

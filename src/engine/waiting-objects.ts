@@ -1,3 +1,4 @@
+import { kindKey } from '../api/keys.ts';
 import { type CustomKindName, type SourceKindName, kinds } from '../api/kinds.ts';
 import { type KubernetesObject, parseObjectKey } from '../api/object.ts';
 import { quote } from '../api/quote.ts';
@@ -336,7 +337,7 @@ function isSameGeneration(a: KubernetesObject | undefined, b: KubernetesObject |
 }
 
 function idOf({ kind, key }: Arrival): string {
-  return `${kind}/${key}`;
+  return kindKey(kind, key);
 }
 
 function namedObject({ kind, object }: Arrival): NamedObject | undefined {

@@ -50,7 +50,7 @@ const times = () => asked.map(({ at }) => at);
 const last = () => written.at(-1)?.[1];
 
 async function want(more: object = {}): Promise<void> {
-  sets.want('a', source(more), 'shop');
+  sets.want('a', { source: source(more), namespace: 'shop' });
   await clock.settle();
 }
 
@@ -236,7 +236,8 @@ test('a new time limit ends the fetch under the old one', async () => {
 
 test('eight are fetched at a time; the others wait, unless they are no longer wanted', async () => {
   const uri = (i: number) => `https://k.example.com/${i}`;
-  for (let i = 0; i < 20; i++) sets.want(`${i}`, source({ uri: uri(i) }), i % 2 ? 'shop' : 'bank');
+  for (let i = 0; i < 20; i++)
+    sets.want(`${i}`, { source: source({ uri: uri(i) }), namespace: i % 2 ? 'shop' : 'bank' });
   await clock.settle();
   expect(running).toBe(8);
   sets.unwant('8');
@@ -251,7 +252,8 @@ test('eight are fetched at a time; the others wait, unless they are no longer wa
 });
 
 test('a namespace whose servers hang waits for itself, and others have their turn', async () => {
-  for (let i = 0; i < 1_000; i++) sets.want(`${i}`, source({ uri: `https://k.example.com/${i}` }), 'hostile');
+  for (let i = 0; i < 1_000; i++)
+    sets.want(`${i}`, { source: source({ uri: `https://k.example.com/${i}` }), namespace: 'hostile' });
   await clock.settle();
   expect(running).toBe(4);
   await want();
@@ -260,11 +262,12 @@ test('a namespace whose servers hang waits for itself, and others have their tur
 
 test('the end ends everything, and nothing begins after it', async () => {
   await want();
-  for (let i = 0; i < 20; i++) sets.want(`${i}`, source({ uri: `https://k.example.com/${i}` }), 'shop');
+  for (let i = 0; i < 20; i++)
+    sets.want(`${i}`, { source: source({ uri: `https://k.example.com/${i}` }), namespace: 'shop' });
   await clock.settle();
   const before = asked.length;
   end.abort();
-  sets.want('late', source(), 'shop');
+  sets.want('late', { source: source(), namespace: 'shop' });
   await clock.advance(DAY);
   expect(running).toBe(0);
   expect(clock.pending).toBe(0);

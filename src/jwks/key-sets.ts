@@ -2,7 +2,7 @@ import { isObject } from '../api/json.ts';
 import { type Clock } from '../base/clock.ts';
 import type { FetchedKeySet } from '../model/key-set.ts';
 import type { JwksSource } from '../model/request-authentication.ts';
-import { FairSemaphore, Permit } from '../base/fair-semaphore.ts';
+import { FreshAnswers, NoAnswer } from '../base/fresh-answers.ts';
 import { readKeySet } from '../reconcilers/security/key-set.ts';
 import { FetchError } from './fetch-text.ts';
 
@@ -22,111 +22,41 @@ export interface KeySetsOptions {
 
 /** Milliseconds between two fetches of a key set; as in Istio. */
 const REFRESH = 20 * 60_000;
-/** After a failure: first and longest delay. */
-const [FIRST_RETRY, LONGEST_RETRY] = [1_000, 60 * 60_000];
+const RETRY = { first: 1_000, longest: 60 * 60_000 };
 /** Keys that could not be fetched for so long may have been withdrawn; as in Istio. */
 const LONGEST_USE = 7 * 24 * 3_600_000;
-/** Fetches at a time; those for one namespace may be half of them. Others wait for their turn. */
+/** Fetches at a time. */
 const AT_ONCE = 8;
 const MOST_BYTES = 256 * 1024;
 
-interface Entry {
-  readonly key: string;
+export interface KeySetQuestion {
   readonly source: JwksSource;
-  readonly turn: Permit;
-  found: FetchedKeySet;
-  /** On the clock; undefined: never. */
-  succeededAt: number | undefined;
-  failures: number;
-  cancel: () => void;
+  /** In whose turns it is fetched. */
+  readonly namespace: string;
 }
 
 /** Keeps the public keys of issuers up to date. A source that fails keeps its last good keys for a week. */
-export class KeySets {
-  readonly #options: KeySetsOptions;
-  readonly #entries = new Map<string, Entry>();
-  readonly #turns = new FairSemaphore(AT_ONCE);
-
-  constructor(options: KeySetsOptions) {
-    this.#options = options;
-    options.signal.addEventListener('abort', () => {
-      const entries = [...this.#entries.values()];
-      this.#entries.clear();
-      for (const entry of entries) entry.cancel();
+export class KeySets extends FreshAnswers<KeySetQuestion, FetchedKeySet> {
+  constructor({ fetchText, ...options }: KeySetsOptions) {
+    const { clock } = options;
+    super({
+      ...options,
+      ask: async ({ source }, signal) => ({ answer: await fetchKeySet(source, fetchText, signal), again: REFRESH }),
+      failed: (error, { answer: before, at }): FetchedKeySet => {
+        const isKept = at !== undefined && clock.now() - at < LONGEST_USE;
+        const fetchedAt = before?.fetchedAt ?? timeOf(at, clock);
+        return {
+          ...(isKept && before?.jwks !== undefined ? { jwks: before.jwks } : {}),
+          problem: reasonOf(error),
+          ...(fetchedAt === undefined ? {} : { fetchedAt }),
+        };
+      },
+      retry: RETRY,
+      patience: ({ source }) => source.timeout,
+      isSame: (a, b) => a.source.timeout === b.source.timeout,
+      atOnce: AT_ONCE,
+      clientOf: (_, { namespace }) => namespace,
     });
-  }
-
-  /**
-   * A source that is wanted is fetched at once, and then from time to time.
-   *
-   * @param namespace in whose turns it is fetched.
-   */
-  want(key: string, source: JwksSource, namespace: string): void {
-    if (this.#options.signal.aborted) return;
-    const known = this.#entries.get(key);
-    if (known?.source.timeout === source.timeout) return;
-    const kept = known ?? { found: {}, succeededAt: undefined, failures: 0 };
-    known?.cancel();
-    const turn = new Permit(this.#turns, namespace);
-    const entry: Entry = { ...kept, key, source, turn, cancel: () => undefined };
-    this.#entries.set(key, entry);
-    this.#enqueue(entry);
-  }
-
-  unwant(key: string): void {
-    const entry = this.#entries.get(key);
-    if (entry === undefined) return;
-    entry.cancel();
-    this.#entries.delete(key);
-    this.#options.write(key, undefined);
-  }
-
-  #enqueue(entry: Entry): void {
-    const { turn } = entry;
-    entry.cancel = () => turn.leave();
-    turn.take(() => void this.#fetch(entry).finally(() => turn.leave()));
-  }
-
-  /** Never rejects. */
-  async #fetch(entry: Entry): Promise<void> {
-    const { clock, signal: ended } = this.#options;
-    const end = new AbortController();
-    const stop = (): void => end.abort();
-    const cancelTimer = clock.after(entry.source.timeout, () =>
-      end.abort(new FetchError(`no answer within ${entry.source.timeout} ms`)),
-    );
-    ended.addEventListener('abort', stop);
-    entry.cancel = stop;
-    const result = await fetchKeySet(entry.source, this.#options.fetchText, end.signal).catch((error: unknown) => ({
-      problem: reasonOf(end.signal.aborted ? end.signal.reason : error),
-    }));
-    cancelTimer();
-    ended.removeEventListener('abort', stop);
-    // It was given up, or replaced, meanwhile.
-    if (ended.aborted || this.#entries.get(entry.key) !== entry) return;
-    this.#keep(entry, result);
-    const delay = entry.failures === 0 ? REFRESH : Math.min(LONGEST_RETRY, FIRST_RETRY * 2 ** (entry.failures - 1));
-    entry.cancel = clock.after(delay * (0.9 + 0.2 * this.#options.random()), () => this.#enqueue(entry));
-  }
-
-  #keep(entry: Entry, result: { readonly jwks: string } | { readonly problem: string }): void {
-    const { clock, write } = this.#options;
-    const before = entry.found;
-    if ('jwks' in result) {
-      entry.failures = 0;
-      entry.succeededAt = clock.now();
-      entry.found = { jwks: result.jwks };
-    } else {
-      entry.failures = Math.min(entry.failures + 1, 30);
-      const isKept = entry.succeededAt !== undefined && clock.now() - entry.succeededAt < LONGEST_USE;
-      const fetchedAt = before.fetchedAt ?? timeOf(entry.succeededAt, clock);
-      entry.found = {
-        ...(isKept && before.jwks !== undefined ? { jwks: before.jwks } : {}),
-        problem: result.problem,
-        ...(fetchedAt === undefined ? {} : { fetchedAt }),
-      };
-    }
-    if (JSON.stringify(before) !== JSON.stringify(entry.found)) write(entry.key, entry.found);
   }
 }
 
@@ -168,7 +98,7 @@ function discovered(text: string): string {
 
 /** Error texts of others may be long, or contain what they received. */
 export function reasonOf(error: unknown): string {
-  if (error instanceof FetchError) return error.message.slice(0, 200);
+  if (error instanceof FetchError || error instanceof NoAnswer) return error.message.slice(0, 200);
   const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
   return code ?? 'the connection failed';
 }

@@ -33,6 +33,12 @@ export interface RolloutsOf {
 
 const nobodyAsks: RolloutsOf = { ofChange: () => [], ofWorld: () => [], ofResource: () => [] };
 
+/** Makes drafts show what is published. */
+export function trackPublished({ members, scopes, views, lists, worlds, names, nameLists }: Published): void {
+  for (const collection of [...members, ...names, ...lists, ...nameLists, scopes, views.viewLists, worlds])
+    collection.track();
+}
+
 /** What a commit changed, in the form that the ADS store takes. */
 export function publicationOf(
   draft: Draft,

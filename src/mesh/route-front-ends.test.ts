@@ -33,8 +33,8 @@ function pointers(graph: Graph): { readonly input: Input<Pointer>; readonly fron
       const ref = refOf(key);
       const { namespace, name } = ref;
       const identity = { key: `${KIND}/${key}`, ref, namespace, name, createdAt: '2030-01-01T00:00:00Z' };
-      const needs = { clients: [], selectors: [], routerSelectors: [], targets: [{ host: to }] };
-      const holds = { hasRequests: true, hasConnections: false };
+      const needs = { clients: [], selectors: [], routerSelectors: [], targets: [{ host: to, takesRequests: true }] };
+      const holds = { hasRequests: true, hasConnections: false, features: [] };
       emit(key, { ...identity, parents, hosts: [host], exportTo: ['*'], ...holds, needs });
     },
   );
@@ -47,6 +47,7 @@ function pointers(graph: Graph): { readonly input: Input<Pointer>; readonly fron
       canHold: () => true,
       dependsOnNamespace: () => false,
       connections: () => undefined,
+      unverifiedClaims: () => [],
       countPieces: () => 1,
       destinations(read, key) {
         const pointer = read.get(input, key);

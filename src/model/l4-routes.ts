@@ -32,8 +32,8 @@ export interface L4Match {
   readonly port: number;
   readonly sourceLabels: Labels;
   readonly sourceNamespace: string;
-  /** Empty: the VirtualService's. */
-  readonly gateways: readonly string[];
+  /** Keys of the parents that it is for. Empty: all of the object. */
+  readonly parents: readonly string[];
 }
 
 /** A `tls` route: matched by server name. */

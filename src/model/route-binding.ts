@@ -19,10 +19,12 @@ export function isMesh({ group, kind }: Parent): boolean {
   return group === MESH.group && kind === MESH.kind;
 }
 
-/** Equal for equal parents. */
+/** Equal for equal parents: `group/kind/namespace/name`. */
 export function parentKey({ group, kind, namespace, name }: Parent): string {
   return `${group}/${kind}/${namespace}/${name}`;
 }
+
+export const MESH_KEY = parentKey(MESH);
 
 /** Where a route leads, as far as clients may see it differently. */
 export interface RouteTarget {
@@ -30,7 +32,16 @@ export interface RouteTarget {
   readonly host: string;
   /** Absent: the port of the listener, or the only port of the service. */
   readonly port?: number;
+  /** Rules for requests forward there; mirrors, and rules for connections, do not count. */
+  readonly takesRequests: boolean;
 }
+
+/** What rules do that policies for the same clients or routers concern. */
+export type RouteFeature =
+  /** They compare claims of tokens. */
+  | 'claims'
+  /** They answer CORS preflights. */
+  | 'cors';
 
 /**
  * What an object with routes says about whom they concern, and all that selection sees of it, whatever its kind: hosts,
@@ -52,6 +63,8 @@ export interface RouteBinding extends Aged {
   readonly hasRequests: boolean;
   /** Whether it has rules for connections. */
   readonly hasConnections: boolean;
+  /** Distinct, sorted. */
+  readonly features: readonly RouteFeature[];
   readonly needs: RouteNeeds;
 }
 

@@ -3,7 +3,7 @@ import type { Aged } from './age.ts';
 import type { Labels } from './labels.ts';
 import type { RetrySetting } from './mesh-config.ts';
 import type { L4Route, TlsRoute } from './l4-routes.ts';
-import { MESH, type Parent, isMesh } from './route-binding.ts';
+import { MESH, MESH_KEY, type Parent, isMesh } from './route-binding.ts';
 import type {
   Cors,
   Destination,
@@ -29,6 +29,11 @@ export function parentNamed(gateway: string): Parent {
 /** The reverse of {@link parentNamed}. */
 export function nameOfParent(parent: Parent): string {
   return isMesh(parent) ? meshGateway : `${parent.namespace}/${parent.name}`;
+}
+
+/** The same for the key of a parent. */
+export function nameOfKey(key: string): string {
+  return key === MESH_KEY ? meshGateway : key.split('/').slice(2).join('/');
 }
 
 /** A VirtualService as parsed: every host and gateway resolved, every value checked. */

@@ -1,3 +1,4 @@
+import { nameKey, kindKey, parseKindKey } from '../api/keys.ts';
 import type { Labelled, MetricFactory } from './metric-factory.ts';
 
 /** What counts of a problem. */
@@ -75,8 +76,10 @@ export function countProblems(
   );
   gauges('pilot_total_rejected_configs', 'Objects with Accepted=False, by kind.', ['type'], () => {
     const rejected = problems().filter(({ reason }) => rejecting.has(reason));
-    const keys = new Set(rejected.map(({ object: { kind, namespace, name } }) => `${kind}/${namespace}/${name}`));
-    return [...Map.groupBy(keys, (key) => key.slice(0, key.indexOf('/')))].map(
+    const keys = new Set(
+      rejected.map(({ object: { kind, namespace, name } }) => kindKey(kind, nameKey(namespace, name))),
+    );
+    return [...Map.groupBy(keys, (key) => parseKindKey(key).kind)].map(
       ([type, objects]) => [{ type }, objects.length] as const,
     );
   });

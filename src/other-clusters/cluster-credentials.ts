@@ -3,17 +3,11 @@ import { AccessReviews, type AccessReviewsOptions } from '../credentials/access-
 import { entriesOfConfigMap, entriesOfSecret } from '../credentials/entries.ts';
 import { type Entries, credentialEntries } from '../credentials/read-credential.ts';
 import type { Engine } from '../engine/engine.ts';
-import { NamedObjects, type NamedObjectsOptions } from '../kube/named-objects.ts';
-import {
-  type AccountKey,
-  type CredentialKey,
-  type CredentialObject,
-  GRANTS,
-  grantsIn,
-  parseAccountKey,
-  parseCredentialKey,
-} from '../model/credential.ts';
+import { followWanted } from '../engine/wanted.ts';
+import { NamedObjects, type NamedObjectsOptions } from '../kube/reading/named-objects.ts';
+import { type CredentialObject, GRANTS, grantsIn, parseAccountKey, parseCredentialKey } from '../model/credential.ts';
 import type { WantedCredential } from '../mesh/resources/credentials.ts';
+import { WantedByCluster } from './wanted-by-cluster.ts';
 
 /** Reads what is wanted of one cluster: see `NamedObjects`. */
 export type ReadsNamed = Pick<NamedObjects, 'want' | 'unwant'>;
@@ -28,35 +22,41 @@ export interface CredentialAccess extends Omit<NamedObjectsOptions, 'entries' | 
   readonly toGrant: string;
 }
 
-interface Reader {
-  readonly cluster: string | undefined;
-  readonly named: ReadsNamed;
-  readonly reviews: AccessReviews;
-}
-
 /** Reads the Secrets and ConfigMaps that proxies need, and who may have them: those of each cluster in that cluster. */
 export class ClusterCredentials {
-  readonly #engine: Pick<Engine, 'mesh' | 'credentials' | 'committer'>;
+  readonly #credentials: Engine['credentials'];
+  readonly #writeAccess: AccessReviewsOptions['write'];
   readonly #clock: Clock;
-  readonly #wanted = new Map<CredentialKey, WantedCredential>();
-  readonly #accounts = new Set<AccountKey>();
-  readonly #readers = new Set<Reader>();
+  readonly #objects: WantedByCluster<WantedCredential>;
+  readonly #accounts: WantedByCluster<true>;
 
-  constructor(engine: Pick<Engine, 'mesh' | 'credentials' | 'committer'>, clock: Clock) {
-    this.#engine = engine;
+  constructor({ mesh, credentials, committer }: Pick<Engine, 'mesh' | 'credentials' | 'committer'>, clock: Clock) {
+    this.#credentials = credentials;
+    this.#writeAccess = committer.into(mesh.inputs.secretAccess);
     this.#clock = clock;
-    engine.mesh.onWantedCredentials((key, object) => this.#want(key, object));
-    engine.mesh.onWantedSecretAccess((account, isWanted) => this.#wantAccess(account, isWanted));
+    this.#objects = new WantedByCluster(
+      (key) => parseCredentialKey(key).cluster,
+      (key, cluster) => {
+        // Those of the own cluster may be in files, which are there all the same.
+        if (cluster !== undefined) credentials.forget(key);
+      },
+    );
+    this.#accounts = new WantedByCluster(
+      (account) => parseAccountKey(account).cluster,
+      (account) => this.#writeAccess(account, undefined),
+    );
+    followWanted(mesh.graph, mesh.wanted.credentials, this.#objects);
+    followWanted(mesh.graph, mesh.wanted.secretAccess, this.#accounts);
   }
 
   /** Whether somebody there is to be given Secrets. */
   isWantedOf(cluster: string): boolean {
-    return [...this.#accounts].some((account) => parseAccountKey(account).cluster === cluster);
+    return this.#accounts.has(cluster);
   }
 
   /** Reads what is wanted of a cluster this way, until the signal fires. */
   join({ cluster, review, toGrant, ...options }: CredentialAccess): void {
-    const { credentials } = this.#engine;
+    const credentials = this.#credentials;
     const named = new NamedObjects({
       ...options,
       entries: credentialEntries,
@@ -100,43 +100,10 @@ export class ClusterCredentials {
     if (signal.aborted) return;
     const reviews = new AccessReviews({
       ...{ review, clock: this.#clock, random: Math.random, signal },
-      write: (account, answer) => this.#write(account, answer),
+      write: this.#writeAccess,
     });
-    const reader: Reader = { cluster, named, reviews };
-    this.#readers.add(reader);
-    signal.addEventListener('abort', () => this.#readers.delete(reader), { once: true });
-    for (const [key, object] of this.#wanted) if (object.cluster === cluster) named.want(key, object);
-    for (const account of this.#accounts) if (parseAccountKey(account).cluster === cluster) reviews.want(account);
-  }
-
-  #want(key: CredentialKey, object: WantedCredential | undefined): void {
-    const { cluster } = object ?? parseCredentialKey(key);
-    if (object === undefined) this.#wanted.delete(key);
-    else this.#wanted.set(key, object);
-    for (const reader of this.#readers) {
-      if (reader.cluster !== cluster) continue;
-      if (object === undefined) reader.named.unwant(key);
-      else reader.named.want(key, object);
-    }
-    // Also while the cluster is away. Those of the own one may be in files, which are there all the same.
-    if (object === undefined && cluster !== undefined) this.#engine.credentials.forget(key);
-  }
-
-  #wantAccess(account: AccountKey, isWanted: boolean): void {
-    const { cluster } = parseAccountKey(account);
-    if (isWanted) this.#accounts.add(account);
-    else this.#accounts.delete(account);
-    for (const { cluster: of, reviews } of this.#readers) {
-      if (of !== cluster) continue;
-      if (isWanted) reviews.want(account);
-      else reviews.unwant(account);
-    }
-    if (!isWanted) this.#write(account, undefined);
-  }
-
-  #write(account: AccountKey, answer: { readonly allowed: boolean } | undefined): void {
-    const { committer, mesh } = this.#engine;
-    committer.write(mesh.inputs.secretAccess.write(account, answer));
+    this.#objects.join(cluster, named, signal);
+    this.#accounts.join(cluster, reviews, signal);
   }
 }
 

@@ -8,10 +8,10 @@ import type { ExportReport } from '../debug/cluster-report.ts';
 import type { Committer } from '../engine/committer.ts';
 import { EtcdError } from '../etcd/error.ts';
 import type { Mesh } from '../mesh.ts';
-import type { Log } from '../kube/log.ts';
+import type { Log } from '../kube/client/log.ts';
 
 export interface ClusterMeshExportOptions {
-  readonly mesh: Pick<Mesh, 'global' | 'onGlobal'>;
+  readonly mesh: Pick<Mesh, 'graph' | 'clusters'>;
   readonly committer: Pick<Committer, 'onCommit'>;
   readonly own: MeshCluster;
   /** How to reach the etcd. */
@@ -31,11 +31,22 @@ export interface ClusterMeshExport {
 
 /** Writes the global services of this cluster into an etcd that the other clusters of the ClusterMesh read. */
 export function exportToClusterMesh(options: ClusterMeshExportOptions): ClusterMeshExport {
-  const { mesh, committer, own, file, clock, random, log } = options;
+  const {
+    mesh: {
+      graph,
+      clusters: { global },
+    },
+    committer,
+    own,
+    file,
+    clock,
+    random,
+    log,
+  } = options;
   let said = '';
   const exporter = new Exporter({
     ...{ own, clock, random },
-    ...mesh.global,
+    ...global,
     // The first commit has all that the sources knew.
     known: new Promise((resolve) => committer.onCommit(() => resolve())),
     open: (onLost) => new EtcdStore({ file, onLost, clock, random }),
@@ -49,10 +60,8 @@ export function exportToClusterMesh(options: ClusterMeshExportOptions): ClusterM
     },
   });
   const report = (): ExportReport => reportOf(file, exporter.status());
-  mesh.onGlobal((changed) => {
-    exporter.changed('services', changed.services);
-    exporter.changed('endpointslices', changed.slices);
-  });
+  graph.follow(global.services, (changes) => exporter.changed('services', keysOf(changes)));
+  graph.follow(global.slices, (changes) => exporter.changed('endpointslices', keysOf(changes)));
   let leading: Promise<void> = Promise.resolve();
   return {
     lead(term) {
@@ -61,6 +70,10 @@ export function exportToClusterMesh(options: ClusterMeshExportOptions): ClusterM
     report,
     idle: () => leading,
   };
+}
+
+function keysOf(changes: readonly { readonly key: string }[]): readonly string[] {
+  return changes.map(({ key }) => key);
 }
 
 function reportOf(file: string, status: WriterStatus | undefined): ExportReport {

@@ -13,7 +13,7 @@ import { type ClusterReport, refusedReport, reportOf } from '../debug/cluster-re
 import type { PeerAddress } from '../debug/peer-address.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { EtcdAccess } from '../etcd/access.ts';
-import type { Log } from '../kube/log.ts';
+import type { Log } from '../kube/client/log.ts';
 import { clusterMeshSource } from '../model/cluster-mesh.ts';
 import type { FollowedClusters } from './followed-clusters.ts';
 

@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config/config.ts';
 import type { PeerAddress } from '../debug/peer-address.ts';
 import type { Engine } from '../engine/engine.ts';
-import type { Log } from '../kube/log.ts';
+import type { Log } from '../kube/client/log.ts';
 import type { TokenIssuers } from '../secure/token-issuer.ts';
 import { followClusterMesh } from './cluster-mesh.ts';
 import type { FollowedClusters } from './followed-clusters.ts';

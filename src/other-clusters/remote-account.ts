@@ -1,8 +1,8 @@
 import type { Clock } from '../base/clock.ts';
-import { maySeeSecrets } from '../kube/access-review.ts';
-import type { KubeApi } from '../kube/client.ts';
-import { OwnRights, type Right, printRight } from '../kube/own-rights.ts';
-import { type ReviewedToken, reviewToken } from '../kube/token-review.ts';
+import { maySeeSecrets } from '../kube/client/access-review.ts';
+import type { KubeApi } from '../kube/client/client.ts';
+import { OwnRights, type Right, printRight } from '../kube/client/own-rights.ts';
+import { type ReviewedToken, reviewToken } from '../kube/client/token-review.ts';
 import type { Account } from '../model/credential.ts';
 
 export interface RemoteAccountOptions {

@@ -1,7 +1,7 @@
 /**
  * Joins `src/clusters/` with Secrets (`secrets.ts`) or files (`files.ts`), API servers and the graph. One cluster:
  * `remote-cluster.ts`; `remote-account.ts` asks its API server about tokens and rights, and `root-distribution.ts` writes roots
- * there. What an API server of others may send is limited (decision 0084): `kube/budget.ts`, `pace.ts`, `checked.ts`.
+ * there. What an API server of others may send is limited (decision 0084): `kube/client/budget.ts` and `pace.ts`, `kube/reading/checked.ts`.
  */
 import type { Kind, KindName } from '../api/kinds.ts';
 import type { Json } from '../api/json.ts';
@@ -14,12 +14,12 @@ import { printOwner } from '../clusters/owner.ts';
 import { printRefusal } from '../clusters/refusal.ts';
 import { type ClusterReport, refusedReport, reportOf } from '../debug/cluster-report.ts';
 import type { Engine } from '../engine/engine.ts';
-import type { LeftOut } from '../engine/namespace-filter.ts';
-import { Budget } from '../kube/budget.ts';
-import type { KubeApi } from '../kube/client.ts';
-import type { EventRecorder } from '../kube/event-recorder.ts';
-import type { Log } from '../kube/log.ts';
-import type { Outages } from '../kube/outages.ts';
+import type { LeftOut } from '../sources/namespace-filter.ts';
+import { Budget } from '../kube/client/budget.ts';
+import type { KubeApi } from '../kube/client/client.ts';
+import type { EventRecorder } from '../kube/writing/event-recorder.ts';
+import type { Log } from '../kube/client/log.ts';
+import type { Outages } from '../kube/client/outages.ts';
 import { followRemoteKubeconfigs } from './files.ts';
 import type { FollowedClusters } from './followed-clusters.ts';
 import type { KubeconfigEvents } from './kubeconfig-source.ts';

@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { KubernetesObject } from '../api/object.ts';
-import { ApiError } from '../kube/api-error.ts';
-import { Budget } from '../kube/budget.ts';
-import { Outages } from '../kube/outages.ts';
+import { ApiError } from '../kube/client/api-error.ts';
+import { Budget } from '../kube/client/budget.ts';
+import { Outages } from '../kube/client/outages.ts';
 import { FakeCluster } from '../kube/testing/fake-cluster.ts';
 import { RecordingLog } from '../kube/testing/recording-log.ts';
 import { FakeClock } from '../testing/fake-clock.ts';

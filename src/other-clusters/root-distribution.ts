@@ -1,11 +1,11 @@
 import { type Clock, aborted } from '../base/clock.ts';
-import type { Budget } from '../kube/budget.ts';
-import type { KubeApi } from '../kube/client.ts';
-import { injectionConfiguration } from '../kube/injection-configuration.ts';
-import type { Log } from '../kube/log.ts';
-import type { Outages } from '../kube/outages.ts';
-import { RootCertificates } from '../kube/root-certificates.ts';
-import type { WebhookConfiguration } from '../kube/webhook-configuration.ts';
+import type { Budget } from '../kube/client/budget.ts';
+import type { KubeApi } from '../kube/client/client.ts';
+import { injectionConfiguration } from '../kube/writing/injection-configuration.ts';
+import type { Log } from '../kube/client/log.ts';
+import type { Outages } from '../kube/client/outages.ts';
+import { RootCertificates } from '../kube/writing/root-certificates.ts';
+import type { WebhookConfiguration } from '../kube/writing/webhook-configuration.ts';
 import type { Mesh } from '../mesh.ts';
 
 /**
@@ -19,7 +19,7 @@ export interface RootDistributionOptions {
   readonly roots: () => string;
   /** The configuration by which API servers ask us about Pods; absent: somebody else keeps the roots in it. */
   readonly injectionWebhook?: string;
-  readonly namespaces: Pick<Mesh['namespaces'], 'of' | 'get'>;
+  readonly namespaces: Pick<Mesh['clusters']['namespaces'], 'of' | 'get'>;
   /** Id of the own cluster. */
   readonly clusterId: string;
   readonly rootNamespace: string;

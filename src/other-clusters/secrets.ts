@@ -5,10 +5,10 @@ import { deepEqual } from '../cache/equal.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Kubeconfigs, OwnerContent } from '../clusters/kubeconfigs.ts';
 import type { Owner } from '../clusters/owner.ts';
-import type { KubeApi } from '../kube/client.ts';
-import { Informer } from '../kube/informer.ts';
-import type { Log } from '../kube/log.ts';
-import type { Outages } from '../kube/outages.ts';
+import type { KubeApi } from '../kube/client/client.ts';
+import { Informer } from '../kube/reading/informer.ts';
+import type { Log } from '../kube/client/log.ts';
+import type { Outages } from '../kube/client/outages.ts';
 import type { KubeconfigSource } from './kubeconfig-source.ts';
 
 export interface RemoteSecretsOptions {

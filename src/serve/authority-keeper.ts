@@ -17,7 +17,7 @@ import {
 import { stepsBetween } from '../identity/rotation-report.ts';
 import { selfSigned } from '../identity/self-signed.ts';
 import { type SigningMaterial, readMaterial } from '../identity/signing-material.ts';
-import type { Published } from '../kube/published-roots.ts';
+import type { Published } from '../kube/writing/published-roots.ts';
 import type { RotationStore, StoredRotation } from './rotation-store.ts';
 
 export interface AuthorityKeeperOptions {

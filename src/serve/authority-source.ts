@@ -3,8 +3,8 @@ import { listFiles, readText } from '../directory/files.ts';
 import type { Entries } from '../identity/rotation.ts';
 import { renewed } from '../identity/self-signed.ts';
 import { isAgeing, readMaterial } from '../identity/signing-material.ts';
-import type { KubeApi } from '../kube/client.ts';
-import { getSecret, isEmpty, putSecret } from '../kube/secrets.ts';
+import type { KubeApi } from '../kube/client/client.ts';
+import { getSecret, isEmpty, putSecret } from '../kube/client/secrets.ts';
 
 /** Where the signing certificate and its key are. */
 export type AuthoritySource =

@@ -7,7 +7,7 @@ import {
   type GenerationInForce,
   GenerationsInForce,
   type GenerationsInForceOptions,
-} from '../kube/generations-in-force.ts';
+} from '../kube/writing/generations-in-force.ts';
 import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 
 export interface ClusterGenerationsOptions extends Pick<
@@ -34,7 +34,7 @@ export function keepGenerations(options: ClusterGenerationsOptions): Generations
 
   function decided(key: string) {
     return keptGenerations({
-      verdict: mesh.verdictOf(key),
+      verdict: mesh.verdicts.get(key),
       former: formerGenerations.get(key),
       rejected: rejectedGenerations.get(key),
     });
@@ -51,7 +51,7 @@ export function keepGenerations(options: ClusterGenerationsOptions): Generations
     if (committer.stats.commits === 0) return 'undecided';
     if (key === undefined) return 'nothing';
     const owner = ownerOf(keptKey);
-    const verdict = mesh.verdictOf(key);
+    const verdict = mesh.verdicts.get(key);
     if (owner === undefined) return verdict === undefined ? 'nothing' : 'undecided';
     const { uid = '', generation = 0 } = owner.metadata;
     if (verdict?.uid !== uid || verdict.generation !== generation) return 'undecided';
@@ -107,7 +107,7 @@ export function keepGenerations(options: ClusterGenerationsOptions): Generations
     if (isFirst) for (const keptKey of present) kept.changed(keptKey);
     isFirst = false;
   });
-  mesh.onConditions(look);
+  mesh.verdicts.follow(look);
   mesh.graph.observe(({ writes }) => {
     for (const { input, key } of writes) if (input === formerGenerations || input === rejectedGenerations) look(key);
   }, 'generations in force');

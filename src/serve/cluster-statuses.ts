@@ -1,3 +1,4 @@
+import { parseNameKey } from '../api/keys.ts';
 import type { CustomKindName, KindName } from '../api/kinds.ts';
 import { isObject } from '../api/json.ts';
 import { type KubernetesObject, objectKey } from '../api/object.ts';
@@ -6,9 +7,9 @@ import { AddressAllocator } from '../engine/address-allocator.ts';
 import { ObjectStatuses } from '../engine/object-statuses.ts';
 import type { ObjectGeneration } from '../engine/progress.ts';
 import { Replicas } from '../engine/replicas.ts';
-import { ReplicaReports, type ReplicaReportsOptions } from '../kube/replica-reports.ts';
+import { ReplicaReports, type ReplicaReportsOptions } from '../kube/writing/replica-reports.ts';
 import { StatusesWithAddresses } from '../engine/statuses-with-addresses.ts';
-import type { StatusWriter } from '../kube/status-writer.ts';
+import type { StatusWriter } from '../kube/writing/status-writer.ts';
 import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 import { signature } from '../status/export-conditions.ts';
 import { printReport, readReport } from '../status/replica-report.ts';
@@ -41,14 +42,14 @@ export function keepStatuses(options: ClusterStatusesOptions): ClusterStatuses {
     wasAcknowledged(latest(object.kind, object.namespace, object.name), object);
   progress.recall(isConfirmed);
   const podKey = (replica: string): string => {
-    const [namespace = '', name = ''] = replica.split('/');
+    const { namespace, name } = parseNameKey(replica);
     return objectKey(clusterId, namespace, name);
   };
   const replicas = new Replicas({
     progress,
     servingSince: () => dateOf(engine.servingSince()),
-    others: () => (pod === undefined ? [] : mesh.replicasOf(objectKey(clusterId, pod.namespace, pod.name))),
-    isRunning: (name) => mesh.isRunning(podKey(name)),
+    others: () => (pod === undefined ? [] : mesh.clusters.replicasOf(objectKey(clusterId, pod.namespace, pod.name))),
+    isRunning: (name) => mesh.clusters.isRunning(podKey(name)),
     isConfirmed,
     rejected: ({ key, uid, generation, progress: said }) => {
       if (said.state !== 'refused') return;
@@ -78,14 +79,17 @@ export function keepStatuses(options: ClusterStatusesOptions): ClusterStatuses {
   });
   const addresses = new AddressAllocator();
   const said = new StatusesWithAddresses(writer, (key) => addresses.of(parseGenerationKey(key).objectKey));
-  mesh.onAddressClaims((claims) => {
+  mesh.graph.follow(mesh.wanted.addresses, (changes) => {
+    const claims = new Map(changes.map(({ key, after }) => [key, after]));
     for (const key of addresses.update(claims)) said.again(generationKey('ServiceEntry', key));
   });
-  mesh.onConditions((key, verdict) => statuses.judged(key, verdict));
-  mesh.onExports((key, verdict) => {
-    const id = `ServiceExport/${key}`;
-    if (verdict === undefined || verdict.isRemote) writer.forget(id);
-    else writer.set(id, { kind: 'ServiceExport', signature, ...verdict });
+  mesh.verdicts.follow((key, verdict) => statuses.judged(key, verdict));
+  mesh.graph.follow(mesh.clusters.exports, (changes) => {
+    for (const { key, after: verdict } of changes) {
+      const id = `ServiceExport/${key}`;
+      if (verdict === undefined || verdict.isRemote) writer.forget(id);
+      else writer.set(id, { kind: 'ServiceExport', signature, ...verdict });
+    }
   });
   progress.onChange(() => reports?.changed());
   committer.onCommit(() => {

@@ -59,7 +59,7 @@ export function startOps(options: OpsServingOptions): Promise<OpsServers> {
     problems: debug.problems,
     deliveries: () => engine.writer.deliveries,
     withoutEndpoints: () => withoutEndpoints(mesh),
-    listenerConflicts: () => mesh.listenerConflicts.size,
+    listenerConflicts: () => mesh.problems.listenerConflicts.size,
     ...(source.figures && { apiServer: source.figures }),
     ...(source.status && { status: source.status }),
     ...(source.leader && { leader: source.leader }),

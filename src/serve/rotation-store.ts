@@ -1,8 +1,8 @@
 import { isObject } from '../api/json.ts';
 import { isCertificate } from '../identity/roots.ts';
 import type { Entries, Rotation } from '../identity/rotation.ts';
-import type { KubeApi } from '../kube/client.ts';
-import { type StoredSecret, getSecret, isEmpty, putSecret } from '../kube/secrets.ts';
+import type { KubeApi } from '../kube/client/client.ts';
+import { type StoredSecret, getSecret, isEmpty, putSecret } from '../kube/client/secrets.ts';
 
 /** What was read, so that nothing newer is replaced. */
 export type RotationVersion = Pick<StoredSecret, 'metadata'>;

@@ -1,9 +1,13 @@
 import { kinds } from '../api/kinds.ts';
 import type { Config } from '../config/config.ts';
-import { injectionConfiguration } from '../kube/injection-configuration.ts';
-import { askForRefusal } from '../kube/validation-probe.ts';
-import { type Probe, WebhookConfiguration, type WebhookConfigurationOptions } from '../kube/webhook-configuration.ts';
-import type { WebhookRule } from '../kube/webhook-entries.ts';
+import { injectionConfiguration } from '../kube/writing/injection-configuration.ts';
+import { askForRefusal } from '../kube/writing/validation-probe.ts';
+import {
+  type Probe,
+  WebhookConfiguration,
+  type WebhookConfigurationOptions,
+} from '../kube/writing/webhook-configuration.ts';
+import type { WebhookRule } from '../kube/writing/webhook-entries.ts';
 
 /** What the API server is to ask about: the kinds that are validated. */
 export const validationRules: readonly WebhookRule[] = [

@@ -7,6 +7,7 @@ import { type ConnectionRoutes, type L4Match, type L4Route, routesFor, routesOn 
 import type { L4Target } from '../model/listener.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
 import { contains, remembered } from '../model/remembered.ts';
+import { parentKey } from '../model/route-binding.ts';
 import { routeTarget } from './outbound-chains.ts';
 import { missingDestination } from './missing-destination.ts';
 
@@ -78,8 +79,8 @@ const setOf = remembered(hostSet);
 const placesOf = remembered((matches: readonly L4Match[]) => new Map(matches.map((match, i) => [match, i])));
 
 /** Ignores the source of a connection: it comes from outside the mesh. */
-function holds({ port, gateways }: L4Match, { server, gateway }: BoundServer): boolean {
-  return (port === 0 || port === server.port.number) && (gateways.length === 0 || contains(gateways, gateway));
+function holds({ port, parents }: L4Match, { server, ref }: BoundServer): boolean {
+  return (port === 0 || port === server.port.number) && (parents.length === 0 || contains(parents, parentKey(ref)));
 }
 
 /** Where the connections of a route go. */

@@ -19,8 +19,7 @@ import {
 } from '../model/service.ts';
 import { subsetOf } from '../model/policy-resolution.ts';
 import type { DestinationRuleModel, TrafficPolicy } from '../model/traffic-policy.ts';
-import { meshGateway } from '../model/virtual-service.ts';
-import { inOrderOfPrecedence } from '../model/route-binding.ts';
+import { MESH_KEY, inOrderOfPrecedence } from '../model/route-binding.ts';
 import { blackHoleCluster } from '../model/cluster-names.ts';
 import { statName } from '../model/stat-name.ts';
 import { domainsOf } from './domains.ts';
@@ -113,7 +112,7 @@ function sameRanges(a: readonly string[], b: readonly string[]): boolean {
 /** Whether a match for the port can apply, as far as that is known before there is a connection. */
 function holds(match: L4Match, { client }: ChainInput): boolean {
   return (
-    (match.gateways.length === 0 || contains(match.gateways, meshGateway)) &&
+    (match.parents.length === 0 || contains(match.parents, MESH_KEY)) &&
     (match.sourceNamespace === '' || match.sourceNamespace === client.namespace) &&
     matchesSelector(client, match.sourceLabels)
   );

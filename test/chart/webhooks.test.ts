@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { kinds } from '../../src/api/kinds.ts';
-import { PROBE } from '../../src/kube/webhook-entries.ts';
+import { PROBE } from '../../src/kube/writing/webhook-entries.ts';
 import { validationRules } from '../../src/serve/webhook-configurations.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { type ChartObject, NAMESPACE, configOf, deploymentOf, renderChart } from './chart.ts';

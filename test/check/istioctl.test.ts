@@ -26,7 +26,7 @@ withPeers(['etcd', 'istioctl', 'kube-apiserver', 'kubectl'], 'istioctl analyze',
   beforeAll(async () => {
     api = await borrowApiServer();
     onEnd(() => api.stop());
-    await api.kubectl('apply', '--server-side', '-f', join(import.meta.dirname, '../../crds'));
+    await api.kubectl('apply', '--server-side', '-f', join(import.meta.dirname, '../../charts/fairlead/crds'));
     await api.kubectl('wait', '--for=condition=Established', 'crd', '--all');
     for (const name of ['shop', 'edge', 'till']) {
       await api.kubectl('create', 'namespace', name);

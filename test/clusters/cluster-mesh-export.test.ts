@@ -40,7 +40,7 @@ interface Exporting {
 function exporting(options: { readonly clusterMeshExport?: true } = { clusterMeshExport: true }): Exporting {
   const mesh = new TestMesh({ mesh: options });
   let told: string[] = [];
-  mesh.mesh.onGlobal(({ services }) => told.push(...services));
+  mesh.graph.follow(mesh.mesh.clusters.global.services, (changes) => told.push(...changes.map(({ key }) => key)));
   return {
     mesh,
     changed() {
@@ -50,7 +50,7 @@ function exporting(options: { readonly clusterMeshExport?: true } = { clusterMes
     },
     exported: () =>
       Object.fromEntries(
-        Array.from(mesh.mesh.global.services.entries(), ([key, { backends }]) => [
+        Array.from(mesh.mesh.clusters.global.services.entries(), ([key, { backends }]) => [
           key,
           backends.map(({ address }) => address).join(),
         ]),
@@ -75,8 +75,8 @@ test('only what has changed is told', () => {
 test('slices go with their Service, as they are', () => {
   const { mesh } = exporting();
   const told: string[] = [];
-  mesh.mesh.onGlobal(({ slices }) => told.push(...slices));
-  const names = () => Array.from(mesh.mesh.global.slices.entries(), ([key]) => key).sort();
+  mesh.graph.follow(mesh.mesh.clusters.global.slices, (changes) => told.push(...changes.map(({ key }) => key)));
+  const names = () => Array.from(mesh.mesh.clusters.global.slices.entries(), ([key]) => key).sort();
   const hinted = {
     ...slice('a-1', 'a'),
     endpoints: [{ addresses: ['10.9.0.1'], conditions: { ready: false }, hints: { forZones: [{ name: 'z1' }] } }],
@@ -91,7 +91,7 @@ test('slices go with their Service, as they are', () => {
   mesh.apply([{ ...copied, metadata: { ...copied.metadata, labels } }]);
   mesh.apply([service('a'), slice('a-3', 'a', '10.8.0.1')], 'west');
   expect(names()).toEqual(['shop/a-1', 'shop/a-2']);
-  expect(mesh.mesh.global.slices.get('shop/a-1')).toEqual(hinted);
+  expect(mesh.mesh.clusters.global.slices.get('shop/a-1')).toEqual(hinted);
   told.splice(0);
   mesh.apply([slice('a-2', 'a', '10.9.0.7')]);
   expect(told).toEqual(['shop/a-2']);

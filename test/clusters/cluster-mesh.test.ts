@@ -108,7 +108,7 @@ test('affinity decides whose endpoints are used first, and until none of them is
 
 test('the name of another cluster is that of its endpoints, whatever else it is read by', () => {
   const mesh = meshWith([db(GLOBAL)], [remote]);
-  const [list] = mesh.mesh.endpoints.flatMap((each) => [...each.entries()]).map(([, { endpoints }]) => endpoints);
+  const [list] = mesh.mesh.endpoints.lists.flatMap((each) => [...each.entries()]).map(([, { endpoints }]) => endpoints);
   expect(list).toMatchObject([{ cluster: 'east', viaClusterMesh: true }, { cluster: 'east' }]);
 });
 
@@ -127,7 +127,7 @@ test('what runs at an address of another cluster is known if its Pods are', () =
     metadata: { name: 'n1', labels: { 'topology.kubernetes.io/region': 'r2' } },
   } as KubernetesObject;
   const mesh = meshWith([db(GLOBAL)], [node, pod, remote]);
-  const [list] = mesh.mesh.endpoints.flatMap((each) => [...each.entries()]).map(([, { endpoints }]) => endpoints);
+  const [list] = mesh.mesh.endpoints.lists.flatMap((each) => [...each.entries()]).map(([, { endpoints }]) => endpoints);
   expect(list).toMatchObject([
     { tlsMode: 'istio', locality: 'r2//', identity: 'spiffe://cluster.local/ns/shop/sa/db', labels: { version: 'v2' } },
     { tlsMode: 'disabled', identity: '' },
@@ -149,7 +149,7 @@ function remotePorts(
   mesh.apply([{ ...db(GLOBAL), spec } as KubernetesObject]);
   mesh.apply([{ ...slice(addresses), ...more } as KubernetesObject], EAST);
   const found: Record<string, string[]> = {};
-  for (const { portName, addresses: of, port } of mesh.mesh.endpoints.flatMap((each) =>
+  for (const { portName, addresses: of, port } of mesh.mesh.endpoints.lists.flatMap((each) =>
     [...each.entries()].flatMap(([, { endpoints }]) => endpoints),
   ))
     (found[portName] ??= []).push(`${of.join()}:${port}`);

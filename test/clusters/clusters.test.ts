@@ -118,7 +118,7 @@ test('Pods and Nodes are those of the cluster that the slice, or the proxy, is i
     );
     mesh.connect(proxyIn(cluster, 'db-0'));
   }
-  const endpoints = mesh.mesh.endpoints.flatMap((list) =>
+  const endpoints = mesh.mesh.endpoints.lists.flatMap((list) =>
     [...list.entries()].flatMap(([, { endpoints }]) => endpoints),
   );
   expect(endpoints.map(({ cluster, locality, identity }) => [cluster, locality, identity]).sort()).toEqual([
@@ -142,7 +142,7 @@ test('an endpoint that names no Pod is of the one at its address in its own clus
     [OWN, 'here'],
   ] as const)
     mesh.apply([...pod(account, address, account), ...service('db', '10.0.0.1'), slice('db', [address])], cluster);
-  const endpoints = mesh.mesh.endpoints.flatMap((list) =>
+  const endpoints = mesh.mesh.endpoints.lists.flatMap((list) =>
     [...list.entries()].flatMap(([, { endpoints }]) => endpoints),
   );
   expect(endpoints.map(({ cluster, identity }) => [cluster, identity]).sort()).toEqual([
@@ -206,7 +206,7 @@ test('nothing is to be written about WorkloadEntries of other clusters', () => {
   const mesh = meshOf('east');
   mesh.apply(entry('one', '10.1.0.1'));
   mesh.apply(entry('two', '10.2.0.1'), 'east');
-  const of = (key: string) => mesh.mesh.verdictOf(generationKey('WorkloadEntry', key));
+  const of = (key: string) => mesh.mesh.verdicts.get(generationKey('WorkloadEntry', key));
   expect(of(`${OWN}/shop/one`)).toMatchObject({ name: 'one' });
   expect(of('east/shop/two')).toBeUndefined();
 });

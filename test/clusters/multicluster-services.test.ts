@@ -110,7 +110,7 @@ const listenersOf = (mesh: TestMesh, stream: string): string[] =>
   (mesh.json(stream).lds as { readonly name: string }[]).map(({ name }) => name);
 
 const conditionsOf = (mesh: TestMesh, cluster = OWN): Record<string, string> => {
-  const { conditions = [] } = mesh.mesh.exports.get(`${cluster}/shop/db`) ?? {};
+  const { conditions = [] } = mesh.mesh.clusters.exports.get(`${cluster}/shop/db`) ?? {};
   return Object.fromEntries(conditions.map(({ type, status, reason }) => [type, `${status} ${reason}`]));
 };
 
@@ -372,7 +372,7 @@ test('a ServiceExport says whether it is valid, exported, and like those of othe
     for (const cluster of [OWN, 'east'])
       expect(conditionsOf(mesh, cluster)).toEqual({ ...good, Conflict: `True ${reason}` });
   }
-  const { conditions } = mesh.mesh.exports.get(`${OWN}/shop/db`)!;
+  const { conditions } = mesh.mesh.clusters.exports.get(`${OWN}/shop/db`)!;
   expect(conditions[2]!.message).toBe(
     'Fairlead: The Services have different ports, all of which are served unless they share a name or a number; the oldest ServiceExport, in cluster east, decides. 1 of 2 clusters differ from it: Kubernetes. Some of the Services are headless, and others are not; the oldest ServiceExport, in cluster east, decides. 1 of 2 clusters differ from it: Kubernetes.',
   );

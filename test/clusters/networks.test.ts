@@ -245,7 +245,7 @@ test('an address of a network whose gateway has no known address is not served',
   );
   expect(seen(mesh, 'a')).toEqual([]);
   expect(seen(mesh, 'b')).toEqual(['10.2.0.7:9000 1']);
-  expect(mesh.mesh.networkGateways.get('b')).toMatchObject({ unresolved: ['gw.example.com'] });
+  expect(mesh.mesh.clusters.networkGateways.get('b')).toMatchObject({ unresolved: ['gw.example.com'] });
   mesh.commit([mesh.mesh.inputs.gatewayAddresses.write('gw.example.com', { addresses: ['192.0.2.1'] })]);
   expect(seen(mesh, 'a')).toEqual(['192.0.2.1:15443 1']);
 });

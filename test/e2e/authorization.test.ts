@@ -763,7 +763,7 @@ withPeers(['envoy'], 'AuthorizationPolicies before a real Envoy', () => {
       );
       const { engine } = mesh.program.serving;
       const { stream } = engine.ads.streams().find(({ nodeId }) => nodeId.startsWith('router~'))!;
-      const access = engine.mesh.gatewayAccessOf(stream)!;
+      const access = engine.mesh.access.atGateway(stream)!;
       const judged = (to: number, { as, host, path = '/', headers = {} }: Caller) => {
         const namespace = as === 'client' ? 'shop' : 'other';
         const request = {

@@ -165,7 +165,7 @@ export class ForwardedMesh {
     await api.kubectl('label', 'namespace', 'shop', 'istio-injection=enabled');
     await api.kubectl('create', 'serviceaccount', 'default', '-n', NAMESPACE);
     await api.kubectl('create', 'serviceaccount', 'reviews', '-n', 'shop');
-    await api.kubectl('apply', '--server-side', '-f', join(import.meta.dirname, '../../crds'));
+    await api.kubectl('apply', '--server-side', '-f', join(import.meta.dirname, '../../charts/fairlead/crds'));
     await api.kubectl('wait', '--for=condition=Established', 'crd', '--all');
     const chart = await renderChart();
     const { pod, labels } = deploymentOf(chart);

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { objectPath } from '../../src/kube/paths.ts';
+import { objectPath } from '../../src/kube/client/paths.ts';
 import { kindOf } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { afterSuite } from '../../src/testing/on-end.ts';
@@ -39,7 +39,7 @@ withPeers([...FLEET, 'etcd', 'kube-apiserver', 'kubectl'], 'what real Envoys ref
     [api, backend] = await Promise.all([borrowApiServer(), startBackend('backend')]);
     onEnd(() => api.stop());
     onEnd(() => backend.close());
-    await api.kubectl('apply', '--server-side', '-f', join(import.meta.dirname, '../../crds'));
+    await api.kubectl('apply', '--server-side', '-f', join(import.meta.dirname, '../../charts/fairlead/crds'));
     await api.kubectl('wait', '--for=condition=Established', 'crd', '--all');
     for (const name of ['shop', 'istio-system']) await api.kubectl('create', 'namespace', name);
     await api.kubectl('create', 'serviceaccount', 'fairlead', '-n', 'istio-system');

@@ -4,7 +4,7 @@ import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createProgram } from '../../src/app.ts';
 import { runCli } from '../../src/cli/cli.ts';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
-import { PROBE } from '../../src/kube/webhook-entries.ts';
+import { PROBE } from '../../src/kube/writing/webhook-entries.ts';
 import { afterSuite } from '../../src/testing/on-end.ts';
 import { CHART, renderChart } from '../chart/chart.ts';
 import { Program } from '../features/program.ts';
@@ -38,7 +38,7 @@ withPeers(['envoy', 'etcd', 'helm', 'kube-apiserver', 'kubectl'], 'proxies of an
         await api.kubectl('create', 'serviceaccount', 'server', '-n', 'shop');
       }),
     );
-    await own.kubectl('apply', '--server-side', '-f', join(import.meta.dirname, '../../crds'));
+    await own.kubectl('apply', '--server-side', '-f', join(import.meta.dirname, '../../charts/fairlead/crds'));
     await own.kubectl('wait', '--for=condition=Established', 'crd', '--all');
     await east.kubectl('create', 'serviceaccount', 'reader', '-n', 'istio-system');
     await grantEast('read', '--verb=list,watch', '--resource=*.*');

@@ -58,7 +58,7 @@ export class TwoNetworks {
     };
     const [own, west] = await Promise.all([startApi(), startApi()]);
     const apis = { own, west };
-    await own.kubectl('apply', '--server-side', '-f', join(import.meta.dirname, '../../crds'));
+    await own.kubectl('apply', '--server-side', '-f', join(import.meta.dirname, '../../charts/fairlead/crds'));
     await own.kubectl('wait', '--for=condition=Established', 'crd', '--all');
     for (const cluster of ['own', 'west'] as const) {
       const api = apis[cluster];

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Json } from '../../src/api/json.ts';
 import { readPem } from '../../src/identity/pem.ts';
 import { selfSigned } from '../../src/identity/self-signed.ts';
-import { PROBE } from '../../src/kube/webhook-entries.ts';
+import { PROBE } from '../../src/kube/writing/webhook-entries.ts';
 import { CHART, IMAGES, NAMESPACE, renderChart } from '../chart/chart.ts';
 import { ApiError, type ApiObject } from '../peers/api-server.ts';
 import { pathOf } from '../peers/peer.ts';

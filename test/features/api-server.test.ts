@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { writeFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import type { KubernetesObject } from '../../src/api/object.ts';
-import { ClusterReader } from '../../src/kube/cluster-reader.ts';
+import { ClusterReader } from '../../src/kube/reading/cluster-reader.ts';
 import { destinationRule, meshConfig, slice, target, virtualService } from './objects.ts';
 import { get, Program } from './program.ts';
 import type { Proxy } from './proxy.ts';

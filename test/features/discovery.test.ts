@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
-import { collectionPath } from '../../src/kube/paths.ts';
+import { collectionPath } from '../../src/kube/client/paths.ts';
 import { meshConfig, namespace, pod } from './objects.ts';
 import { get, type Program } from './program.ts';
 import { secureCluster } from './secure-cluster.ts';

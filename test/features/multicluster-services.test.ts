@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { kinds } from '../../src/api/kinds.ts';
 import type { Json } from '../../src/api/json.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
-import { collectionPath } from '../../src/kube/paths.ts';
+import { collectionPath } from '../../src/kube/client/paths.ts';
 import { FakeApiServer } from '../../src/kube/testing/fake-api-server.ts';
 import { get, type Program } from './program.ts';
 import type { Proxy } from './proxy.ts';

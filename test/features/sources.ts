@@ -7,7 +7,7 @@ import type { KubernetesObject } from '../../src/api/object.ts';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
 import type { Json } from '../../src/api/json.ts';
 import type { OnEnd } from '../../src/testing/on-end.ts';
-import { collectionPath } from '../../src/kube/paths.ts';
+import { collectionPath } from '../../src/kube/client/paths.ts';
 import { FakeApiServer } from '../../src/kube/testing/fake-api-server.ts';
 import type { FakeRequest } from '../../src/kube/testing/fake-cluster.ts';
 import { Program } from './program.ts';

@@ -66,7 +66,7 @@ export class Fleet {
     this.progress = new ProgressOfObjects({
       inputs: this.mesh.inputs,
       clock,
-      isInForce: (key, object) => isServed(this.mesh.verdictOf(key), object),
+      isInForce: (key, object) => isServed(this.mesh.verdicts.get(key), object),
     });
     const { store } = this;
     this.#context = {

@@ -1,7 +1,7 @@
 // node tools/api/generate.ts [--check]
 //
-// Writes crds/, its copy in the chart and src/api/gen/ from tools/api/schemas/ and tools/api/own/. With --check it writes nothing, and
-// fails if a file differs.
+// Writes crds/ and src/api/gen/ from tools/api/schemas/ and tools/api/own/. With --check it writes nothing, and fails if a
+// file differs. crds/ leads into the chart: Helm complains about links that lead out of one, and others leave them out.
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { printCrd } from './crd.ts';
@@ -18,17 +18,16 @@ const files = new Map<string, string>([
 ]);
 for (const kind of source.kinds) {
   const crd = printCrd(kind, source);
-  // Helm needs them inside the chart, and complains about links that lead outside.
-  for (const directory of ['crds', 'charts/fairlead/crds']) files.set(`${directory}/${kind.plural}.yaml`, crd);
+  files.set(`crds/${kind.plural}.yaml`, crd);
   files.set(`src/api/gen/${fileName(kind.kind)}.gen.ts`, printTypes(kind, source));
 }
 // Kinds of our own, which nobody writes by hand.
 for (const name of readdirSync(join(import.meta.dirname, 'own'))) {
   const crd = readFileSync(join(import.meta.dirname, 'own', name), 'utf8');
-  for (const directory of ['crds', 'charts/fairlead/crds']) files.set(`${directory}/${name}`, crd);
+  files.set(`crds/${name}`, crd);
 }
 
-const orphans = ['crds', 'charts/fairlead/crds', 'src/api/gen']
+const orphans = ['crds', 'src/api/gen']
   .filter((directory) => existsSync(join(root, directory)))
   .flatMap((directory) => readdirSync(join(root, directory)).map((file) => `${directory}/${file}`))
   .filter((path) => /\.(yaml|gen\.ts)$/.test(path) && !files.has(path));

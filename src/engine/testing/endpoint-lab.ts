@@ -9,6 +9,7 @@ import { type Mesh, buildMesh } from '../../mesh.ts';
 import type { Clock } from '../../base/clock.ts';
 import { FakeClock } from '../../testing/fake-clock.ts';
 import { EndpointHistory } from '../endpoint-history.ts';
+import { endpointListener } from '../object-listeners.ts';
 import { ObjectWriter } from '../object-writer.ts';
 
 interface ListedEndpoint {
@@ -31,15 +32,12 @@ export class EndpointLab {
   constructor(clock: Clock = this.clock) {
     const write = (one: Write): void => void this.#writes.push(one);
     const { inputs } = this.mesh;
-    const nobody = { found: () => undefined, changed: () => undefined };
     const history = new EndpointHistory({ inputs, write, clock, signal: this.#ending.signal });
     this.sink = new ObjectWriter({
       source: 'Kubernetes',
       revision: undefined,
       inputs,
-      credentials: nobody,
-      peers: nobody,
-      generations: nobody,
+      listeners: [endpointListener(history)],
       endpoints: history,
       write,
     });
@@ -70,7 +68,7 @@ export class EndpointLab {
   /** Addresses that no slice lists, of all Services; sorted. */
   held(): readonly string[] {
     this.#commit();
-    return [...this.mesh.heldEndpoints.held.entries()]
+    return [...this.mesh.endpoints.held.held.entries()]
       .flatMap(([, { service, endpoints }]) => endpoints.map(({ address }) => `${service} ${address}`))
       .sort();
   }

@@ -1,6 +1,6 @@
-import { ApiError, errorOfAnswer } from '../api-error.ts';
-import { TOO_LARGE } from '../body.ts';
-import type { CallOptions, KubeApi } from '../client.ts';
+import { ApiError, errorOfAnswer } from '../client/api-error.ts';
+import { TOO_LARGE } from '../client/body.ts';
+import type { CallOptions, KubeApi } from '../client/client.ts';
 import { isObject, type Json } from '../../api/json.ts';
 import { FakeWatch } from './fake-watch.ts';
 

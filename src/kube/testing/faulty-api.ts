@@ -1,5 +1,5 @@
-import { ApiError } from '../api-error.ts';
-import type { CallOptions, KubeApi } from '../client.ts';
+import { ApiError } from '../client/api-error.ts';
+import type { CallOptions, KubeApi } from '../client/client.ts';
 import type { Clock } from '../../base/clock.ts';
 
 /** What happens to one client's requests in transit. `lost`: carried out, but the response never arrives. */

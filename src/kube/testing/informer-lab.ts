@@ -1,11 +1,11 @@
 import { kinds, type Kind, type KindName } from '../../api/kinds.ts';
 import type { KubernetesObject } from '../../api/object.ts';
-import { Informer, type InformerOptions } from '../informer.ts';
-import { Interner } from '../interner.ts';
+import { Informer, type InformerOptions } from '../reading/informer.ts';
+import { Interner } from '../reading/interner.ts';
 import type { Json } from '../../api/json.ts';
-import { Outages } from '../outages.ts';
-import { collectionPath } from '../paths.ts';
-import { shapeOf } from '../trim.ts';
+import { Outages } from '../client/outages.ts';
+import { collectionPath } from '../client/paths.ts';
+import { shapeOf } from '../reading/trim.ts';
 import { FakeClock } from '../../testing/fake-clock.ts';
 import { FakeCluster } from './fake-cluster.ts';
 import { RecordingLog } from './recording-log.ts';

@@ -1,4 +1,4 @@
-import type { Log } from '../log.ts';
+import type { Log } from '../client/log.ts';
 
 /** Keeps everything that was logged. */
 export class RecordingLog implements Log {

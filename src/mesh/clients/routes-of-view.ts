@@ -100,11 +100,12 @@ export function declareRoutesOfView(graph: Graph, deps: ViewRouteDeps): RoutesOf
 const portOfKey = (key: string): number => Number(key.slice(key.lastIndexOf('|') + 1));
 
 function* routesOfService(
-  { list, view, service: id, rule, routes }: ServiceView,
+  serviceView: ServiceView,
   port: number,
   read: Reader,
   deps: ViewRouteDeps,
 ): Generator<HostRoutes> {
+  const { list, view, service: id, rule, routes } = serviceView;
   const service = read.get(deps.services.services, id);
   if (service === undefined || routedPort(service.ports, port) === undefined) return;
   const { host, namespace } = service;

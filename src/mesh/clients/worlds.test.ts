@@ -24,7 +24,7 @@ describe('views built over several commits', () => {
   test('give no world until complete, and then the same one as views built at once', () => {
     const mesh = meshWith(services);
     const { proxies, shardsMade } = mesh.mesh.inputs;
-    const views = mesh.mesh.viewsOf(proxy)!;
+    const views = mesh.mesh.classes.viewsOf(proxy)!;
     mesh.commit([proxies.write(proxy.stream, proxy), shardsMade.write(views, 5)]);
     const lists = [mesh.mesh.members.reduce((sum, members) => sum + members.size, 0)];
     for (const shards of [10, undefined]) {
@@ -36,14 +36,14 @@ describe('views built over several commits', () => {
     const atOnce = meshWith(services);
     atOnce.connect(proxy);
     expect(mesh.snapshot(proxy.stream)).toEqual(atOnce.snapshot(proxy.stream));
-    expect(mesh.mesh.proxiesWith(views)).toBe(1);
+    expect(mesh.mesh.classes.proxiesWith(views)).toBe(1);
   });
 
   test('are whole, and give a world, before any of them is removed', () => {
     const mesh = meshWith(services);
     mesh.connect(proxy);
     const before = mesh.snapshot(proxy.stream);
-    mesh.commit([mesh.mesh.inputs.shardsMade.write(mesh.mesh.viewsOf(proxy)!, SHARDS)]);
+    mesh.commit([mesh.mesh.inputs.shardsMade.write(mesh.mesh.classes.viewsOf(proxy)!, SHARDS)]);
     expect(mesh.snapshot(proxy.stream)).toEqual(before);
   });
 
@@ -53,7 +53,7 @@ describe('views built over several commits', () => {
     mesh.connect(proxy);
     const before = mesh.snapshot(proxy.stream);
     const { proxies, shardsMade } = mesh.mesh.inputs;
-    mesh.commit([proxies.write(router.stream, router), shardsMade.write(mesh.mesh.viewsOf(router)!, 5)]);
+    mesh.commit([proxies.write(router.stream, router), shardsMade.write(mesh.mesh.classes.viewsOf(router)!, 5)]);
     expect(mesh.snapshot(proxy.stream)).toEqual(before);
     expect(mesh.mesh.worldOf(router.stream).roots).toEqual([]);
   });

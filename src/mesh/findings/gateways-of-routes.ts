@@ -2,7 +2,8 @@ import type { ObjectRef } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Index } from '../../cache/graph.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import { type Labels, printSelector } from '../../model/labels.ts';
-import type { VirtualServiceModel } from '../../model/virtual-service.ts';
+import { type RouteFeature, parentKey } from '../../model/route-binding.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 import { wholeOf } from '../whole.ts';
 
 /** Routers for which some routes are. */
@@ -12,32 +13,27 @@ export interface GatewayOfRoutes {
   readonly routes: ObjectRef;
 }
 
-/**
- * Each distinct selector of gateways with routes that are of interest, for `allOf`.
- *
- * @param name of what is of interest.
- */
+/** Each distinct selector of gateways with routes that have a feature, for `allOf`. */
 export function declareGatewaysOfRoutes(
   graph: Graph,
-  name: string,
-  of: { readonly routes: Collection<VirtualServiceModel>; readonly gateways: Collection<GatewayModel> },
-  isOfInterest: (model: VirtualServiceModel) => boolean,
+  feature: RouteFeature,
+  { bindings, gateways }: { readonly bindings: RouteBindings; readonly gateways: Collection<GatewayModel> },
 ): Index<GatewayOfRoutes> {
-  const byGateway = graph.index(`routes with ${name} by gateway`, of.routes, (_, model) =>
-    isOfInterest(model) ? model.gateways : [],
+  const byParent = graph.index(`routes with ${feature} by parent`, bindings.all, (_, { features, parents }) =>
+    features.includes(feature) ? parents.map(parentKey) : [],
   );
   const found = graph.derive(
-    `gateways with ${name}`,
-    of.gateways,
-    (key, gateway, read, emit: Emit<GatewayOfRoutes>) => {
-      const [first] = read.group(byGateway, `${gateway.namespace}/${gateway.name}`);
-      if (first !== undefined) emit(key, { selector: gateway.selector, routes: first.value.ref });
+    `gateways with ${feature}`,
+    gateways,
+    (key, { ref, selector }, read, emit: Emit<GatewayOfRoutes>) => {
+      const [first] = read.group(byParent, parentKey(ref));
+      if (first !== undefined) emit(key, { selector, routes: first.value.ref });
     },
   );
   const distinct = graph.derive(
-    `selectors of gateways with ${name}`,
-    graph.index(`gateways with ${name} by selector`, found, (_, { selector }) => [printSelector(selector)]),
+    `selectors of gateways with ${feature}`,
+    graph.index(`gateways with ${feature} by selector`, found, (_, { selector }) => [printSelector(selector)]),
     (key, [{ value }], _, emit: Emit<GatewayOfRoutes>) => emit(key, value),
   );
-  return wholeOf(graph, `all selectors of gateways with ${name}`, distinct);
+  return wholeOf(graph, `all selectors of gateways with ${feature}`, distinct);
 }

@@ -3,7 +3,7 @@ import type { GatewayModel } from '../../model/gateway.ts';
 import type { Inputs } from '../inputs.ts';
 import type { Services } from '../objects/services.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
-import type { VirtualServices } from '../objects/virtual-services.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 import type { Workloads } from '../objects/workloads.ts';
 import { type AuthorizationFindingDeps, declareAuthorizationFindings } from './authorization.ts';
 import { declareAuthorizerProblems } from './authorizers.ts';
@@ -20,7 +20,7 @@ export interface PolicyFindingDeps extends AuthorizationFindingDeps, IdlePolicyD
   readonly workloads: Workloads;
   readonly services: Services;
   readonly sidecars: Sidecars;
-  readonly virtualServices: VirtualServices;
+  readonly bindings: RouteBindings;
 }
 
 /**
@@ -33,14 +33,14 @@ export function declarePolicyFindings(
   deps: PolicyFindingDeps,
   gateways: Collection<GatewayModel>,
 ): readonly Collection<HasProblems>[] {
-  const { inputs, policies, settings, services, virtualServices } = deps;
+  const { inputs, policies, settings, services, bindings } = deps;
   const routers = declareRouterServers(graph, gateways);
   return [
     declareKeySetProblems(graph, policies, inputs),
     declareAuthorizerProblems(graph, policies, settings),
     declareAuthorizationFindings(graph, deps, routers),
-    ...declareTokenFindings(graph, policies, settings, services, virtualServices, gateways, routers),
-    declarePreflightRemarks(graph, { policies, virtualServices, gateways, settings }),
+    ...declareTokenFindings(graph, policies, settings, services, bindings, gateways, routers),
+    declarePreflightRemarks(graph, { policies, bindings, gateways, settings }),
     ...declareIdlePolicies(graph, deps),
     declareSharedWorkloads(graph, deps),
   ];

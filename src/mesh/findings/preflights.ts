@@ -12,7 +12,7 @@ import type { GatewayModel } from '../../model/gateway.ts';
 import { mayOverlap } from '../../model/labels.ts';
 import { selectorsOf } from '../../model/policy-target.ts';
 import { type Policies, comparedPolicies } from '../objects/policies.ts';
-import type { VirtualServices } from '../objects/virtual-services.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 import { type Settings, settingOf } from '../settings.ts';
 import { allOf } from '../whole.ts';
 import { declareGatewaysOfRoutes } from './gateways-of-routes.ts';
@@ -31,15 +31,13 @@ export function declarePreflightRemarks(
   graph: Graph,
   of: {
     readonly policies: Policies;
-    readonly virtualServices: VirtualServices;
+    readonly bindings: RouteBindings;
     readonly gateways: Collection<GatewayModel>;
     readonly settings: Settings;
   },
 ): Collection<HasProblems> {
-  const { policies, virtualServices, gateways, settings } = of;
-  const withCors = declareGatewaysOfRoutes(graph, 'CORS', { routes: virtualServices.routes, gateways }, ({ http }) =>
-    http.some(({ cors }) => cors !== undefined),
-  );
+  const { policies, settings } = of;
+  const withCors = declareGatewaysOfRoutes(graph, 'cors', of);
   return graph.derive(
     'refused preflights',
     policies.authorization.models,

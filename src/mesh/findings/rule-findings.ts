@@ -1,7 +1,7 @@
 import type { Collection, Graph } from '../../cache/graph.ts';
 import type { Credentials } from '../resources/credentials.ts';
 import type { DestinationDeps } from '../clients/destinations.ts';
-import type { VirtualServices } from '../objects/virtual-services.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 import type { Workloads } from '../objects/workloads.ts';
 import { declareEmptySubsets } from './empty-subsets.ts';
 import type { HasProblems } from './problems.ts';
@@ -10,7 +10,7 @@ import { declareRuleRemarks } from './rule-remarks.ts';
 import { declareRuleFileProblems } from './unread-files.ts';
 
 export interface RuleFindingDeps extends DestinationDeps {
-  readonly virtualServices: VirtualServices;
+  readonly bindings: RouteBindings;
   readonly workloads: Workloads;
 }
 

@@ -12,13 +12,13 @@ import { resolvePolicy, subsetOf } from '../../model/policy-resolution.ts';
 import { type MeshService, isTls } from '../../model/service.ts';
 import type { DestinationRuleModel, LocalityLbSetting, Subset, TrafficPolicy } from '../../model/traffic-policy.ts';
 import { anyTraits } from '../../model/traits.ts';
-import { meshGateway } from '../../model/virtual-service.ts';
+import { isMesh } from '../../model/route-binding.ts';
 import { concreteService } from '../clients/lookups.ts';
-import type { VirtualServices } from '../objects/virtual-services.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 import { type Workloads, selectedWorkloads } from '../objects/workloads.ts';
 import type { DestinationDeps } from '../clients/destinations.ts';
 import type { HasProblems } from './problems.ts';
-import { oneOf, takesHttp } from './useless-routes.ts';
+import { oneOf, takesRequests } from './ports-of-hosts.ts';
 
 /** A traffic policy as it is written somewhere in a rule. */
 interface Level {
@@ -34,7 +34,7 @@ interface Level {
 /** What is valid in DestinationRules, and has no effect, or a bad one, together with what else is there. */
 export function declareRuleRemarks(
   graph: Graph,
-  deps: DestinationDeps & { readonly virtualServices: VirtualServices; readonly workloads: Workloads },
+  deps: DestinationDeps & { readonly bindings: RouteBindings; readonly workloads: Workloads },
 ): Collection<HasProblems> {
   const detecting = graph.derive(
     'rules that detect by host',
@@ -47,11 +47,8 @@ export function declareRuleRemarks(
         members.slice(0, 2).map((member) => member.key),
       ),
   );
-  const { routes } = deps.virtualServices;
-  const httpTo = graph.index('http routes by destination', routes, (_, { http }) => [
-    ...new Set(
-      http.flatMap(({ action }) => (action.kind === 'forward' ? action.destinations.map(({ host }) => host) : [])),
-    ),
+  const routesTo = graph.index('routes of requests by destination', deps.bindings.all, (_, { needs }) => [
+    ...new Set(needs.targets.flatMap(({ host, takesRequests }) => (takesRequests ? [host] : []))),
   ]);
   return graph.derive('remarks on rules', deps.rules.single, (key, rule, read, emit: Emit<HasProblems>) => {
     const object = read.get(deps.inputs.objects.DestinationRule, key) as DestinationRule | undefined;
@@ -76,15 +73,11 @@ export function declareRuleRemarks(
       }
       yield* doubleTls(ref, service, levels, (port) =>
         read
-          .group(httpTo, rule.host)
+          .group(routesTo, rule.host)
           .some(
-            ({ value }) =>
-              value.http.some(
-                ({ action }) =>
-                  action.kind === 'forward' &&
-                  action.destinations.some((to) => to.host === rule.host && (to.port ?? port) === port),
-              ) &&
-              (value.gateways.some((gateway) => gateway !== meshGateway) || takesHttp(value, read, deps)),
+            ({ value: { needs, parents, ...binding } }) =>
+              needs.targets.some((to) => to.takesRequests && to.host === rule.host && (to.port ?? port) === port) &&
+              (!parents.every(isMesh) || takesRequests(binding, read, deps)),
           ),
       );
     }

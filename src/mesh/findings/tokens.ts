@@ -8,7 +8,7 @@ import { type PolicyObject, selectorsOf } from '../../model/policy-target.ts';
 import { mustSeeRequests } from '../../model/request-authentication.ts';
 import { labelKeys } from '../objects/label-keys.ts';
 import type { Policies } from '../objects/policies.ts';
-import type { VirtualServices } from '../objects/virtual-services.ts';
+import type { RouteBindings } from '../objects/route-bindings.ts';
 import type { Services } from '../objects/services.ts';
 import type { Settings } from '../settings.ts';
 import { allOf } from '../whole.ts';
@@ -35,14 +35,12 @@ export function declareTokenFindings(
   { authorization, requests }: Policies,
   settings: Settings,
   services: Services,
-  virtualServices: VirtualServices,
+  bindings: RouteBindings,
   gateways: Collection<GatewayModel>,
   routers: RouterServers,
 ): readonly Collection<HasProblems>[] {
   // What a request may do without a token is written there.
-  const routing = declareGatewaysOfRoutes(graph, 'claims', { routes: virtualServices.routes, gateways }, ({ http }) =>
-    http.some(({ matches }) => matches.some(({ claims }) => claims.length > 0)),
-  );
+  const routing = declareGatewaysOfRoutes(graph, 'claims', { bindings, gateways });
   const verifying = declareOverlaps(graph, 'verifying policies', requests, settings, ({ rules }) => rules.length > 0);
   const asking = declareOverlaps(
     graph,

@@ -1,3 +1,4 @@
+import { parseNameKey } from '../../api/keys.ts';
 import type { Part } from '../../ads/store/resource.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { node, samePart } from '../../envoy/encode/resource.ts';
@@ -205,8 +206,7 @@ interface PassageOf extends Pick<Passage, 'hosts' | 'idleTimeout'> {
   readonly of: string;
 }
 
-/** `namespace/host` */
-const hostOf = ({ service }: ServiceView): string => service.slice(service.indexOf('/') + 1);
+const hostOf = ({ service }: ServiceView): string => parseNameKey(service).name;
 
 function chainsFor({ view, port, idleTimeout }: ChainUse, read: Reader, deps: AutoPassthroughDeps): Part | undefined {
   const found = ruledPortOf({ service: view.service, rule: view.rule, port, client: undefined }, read, deps);

@@ -1,14 +1,7 @@
-import type { Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import type { Parent } from '../../model/route-binding.ts';
-import { type VirtualServiceModel, nameOfParent } from '../../model/virtual-service.ts';
-import { toldTo } from '../../settle/delegate.ts';
-import { matchCanHold } from '../../settle/virtual-service-selection.ts';
 import type { HasProblems } from '../findings/problems.ts';
 import { type GatewayDeps, type Routers, routerClient } from './routers.ts';
-
-/** At most this many are reported for a VirtualService on a gateway. */
-const mostRemarks = 20;
 
 interface RoutesOnGateway {
   /** Key of the class. */
@@ -20,7 +13,7 @@ interface RoutesOnGateway {
 }
 
 /**
- * What owners of VirtualServices are told about claims that their gateways do not know. Keys are those of the uses.
+ * What owners of routes are told about claims that their gateways do not know. Keys are those of the uses.
  *
  * @param uses by keys that begin with the router class.
  */
@@ -30,36 +23,14 @@ export function declareClaimFindings(
   routers: Routers,
   uses: Collection<RoutesOnGateway>,
 ): Collection<HasProblems> {
-  // Few compare claims; the others are looked at only once.
-  const claiming = graph.index('routes with claims', deps.virtualServices.routes, (key, model) =>
-    claimsIn(model).length > 0 ? [`VirtualService/${key}`] : [],
-  );
   return graph.derive('claimFindings', uses, (key, use, read, emit: Emit<HasProblems>) => {
-    const [found] = read.group(claiming, use.key);
-    if (found === undefined) return;
+    const { bindings } = deps;
+    if (read.get(bindings.all, use.key)?.features.includes('claims') !== true) return;
     const router = read.get(routers.classes, use.router);
     const requests = router && read.get(deps.workloadPolicies.sets, router.policies)?.requests;
     if (router === undefined || (requests !== undefined && requests.length > 0)) return;
-    const client = routerClient(router, read, deps);
-    const scope = { client, parent: use.parent, listenerPort: use.port };
-    const problems = claimsIn(found.value)
-      .filter(({ match }) => matchCanHold(match, scope))
-      .slice(0, mostRemarks)
-      .map(({ object, field, claim }): Problem => {
-        const message = `compares the claim ${claim}, but no RequestAuthentication selects the routers of gateway ${nameOfParent(use.parent)}, so requests have no claims; add one for them.`;
-        return toldTo(found.value, { object, field, reason: 'Ineffective', message });
-      });
+    const scope = { client: routerClient(router, read, deps), parent: use.parent, listenerPort: use.port };
+    const problems = bindings.unverifiedClaims(read, use.key, scope);
     if (problems.length > 0) emit(key, { problems });
   });
-}
-
-function claimsIn({ http }: VirtualServiceModel) {
-  return http.flatMap(({ object, field, matches }) =>
-    matches.flatMap((match, index) => {
-      const [claim] = match.claims;
-      return claim === undefined
-        ? []
-        : [{ object, field: `${field}.match[${index}]`, match, claim: claim.path.join('.') }];
-    }),
-  );
 }

@@ -1,3 +1,4 @@
+import { joinKey, splitKey, kindKey, parseKindKey } from '../../api/keys.ts';
 import { objectKey, parseObjectKey } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
@@ -27,15 +28,14 @@ export function declareRouterFindings(
   const found = sources.map((source, i) =>
     graph.derive(`findings of ${source.name}`, source, (key, { problems }, read, emit: Emit<Finding>) => {
       if (problems.length === 0) return;
-      const [routerClass = ''] = key.split('|', 1);
-      emit(`${i}|${key}`, { namespace: read.get(routers.classes, routerClass)?.namespace ?? '', problems });
+      const [routerClass] = splitKey(key);
+      emit(joinKey(i, key), { namespace: read.get(routers.classes, routerClass)?.namespace ?? '', problems });
     }),
   );
   const byGateway = graph.index('router classes by gateway', routers.classes, (_, { gateways }) => gateways);
   const byObject = graph.index('findings by object', found, (_, { problems }) => [...new Set(problems.map(idOf))]);
   return graph.derive('router findings', byObject, (id, members, read, emit: Emit<HasProblems>) => {
-    const kind = id.slice(0, id.indexOf('/'));
-    const key = id.slice(kind.length + 1);
+    const { kind, key } = parseKindKey(id);
     const { source, namespace } = parseObjectKey(key);
     const parents = kind === 'Gateway' ? [] : (read.get(bindings.all, id)?.parents ?? []);
     const named = parents.filter((parent) => !isMesh(parent));
@@ -69,5 +69,5 @@ function agreed(findings: readonly Finding[], namespaces: number): Problem[] {
 }
 
 function idOf({ object }: Problem): string {
-  return `${object.kind}/${objectKey(object.source, object.namespace, object.name)}`;
+  return kindKey(object.kind, objectKey(object.source, object.namespace, object.name));
 }

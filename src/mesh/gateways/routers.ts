@@ -18,12 +18,10 @@ import type { PoliciesOfWorkloads } from '../clients/workload-policies.ts';
 import type { RouteDeps } from '../resources/virtual-hosts.ts';
 import { type ClientView, clientOf } from '../clients/lookups.ts';
 import { type WorkloadClass, type WorkloadClasses, servicesOf } from '../clients/workload-classes.ts';
-import type { VirtualServices } from '../objects/virtual-services.ts';
 import { ownValue } from '../../model/own-value.ts';
 import { allOf, wholeOf } from '../whole.ts';
 
 export interface GatewayDeps extends RouteDeps {
-  readonly virtualServices: VirtualServices;
   readonly proxies: Proxies;
   readonly workloadClasses: WorkloadClasses;
   readonly workloadPolicies: PoliciesOfWorkloads;

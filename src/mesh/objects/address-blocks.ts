@@ -1,3 +1,4 @@
+import { joinKey, splitKey } from '../../api/keys.ts';
 import { isIPv4 } from 'node:net';
 import type { Collection, Emit, Graph, Index, Order, Reader } from '../../cache/graph.ts';
 import { type Cidr, blockOf, leadingBits, parseCidr } from '../../model/cidr.ts';
@@ -39,7 +40,7 @@ export function declareAddressBlocks<V extends { readonly namespace: string }>(
     (_, value) => {
       const { ports, addresses } = addressesOf(value);
       const blocks = addresses.flatMap((address) => blockOf(address, SMALLEST_BITS) ?? []);
-      return ports.flatMap((port) => blocks.map((block) => keyOf(port, block)));
+      return ports.flatMap((port) => blocks.map((block) => joinKey(port, block)));
     },
     order,
   );
@@ -48,7 +49,7 @@ export function declareAddressBlocks<V extends { readonly namespace: string }>(
     const title = `${name}, 2^${bits}`;
     const derive = <S>(below: Index<S>, namespacesOf: (value: S) => readonly string[]): Collection<Block> =>
       graph.derive(title, below, (key, members, _, emit: Emit<Block>) => {
-        const leading = leadingBits(parseCidr(partsOfKey(key).block)!);
+        const leading = leadingBits(parseCidr(splitKey(key)[1])!);
         emit(key, { bits: leading, namespaces: firstTwo(members, namespacesOf) });
       });
     const below = levels[0];
@@ -57,8 +58,8 @@ export function declareAddressBlocks<V extends { readonly namespace: string }>(
         ? derive(leaves, (value) => [value.namespace])
         : derive(below.blocks, ({ namespaces }) => namespaces);
     const index = graph.index(`${name} by 2^${bits}`, blocks, (key) => {
-      const { port, block } = partsOfKey(key);
-      return [keyOf(port, blockOf(block, bits)!)];
+      const [port, block] = splitKey(key);
+      return [joinKey(port, blockOf(block, bits)!)];
     });
     levels.unshift({ bits, blocks: index });
   }
@@ -79,7 +80,7 @@ export function declareAddressBlocks<V extends { readonly namespace: string }>(
       // Start at the smallest block that holds the whole range.
       const depth = hostBits <= SMALLEST_BITS ? levels.length : levels.findLastIndex((level) => level.bits >= hostBits);
       const start = blockOf(range.address, levels[depth]?.bits ?? SMALLEST_BITS)!;
-      return descend(read, namespace, bits, keyOf(port, start), depth);
+      return descend(read, namespace, bits, joinKey(port, start), depth);
     },
   };
 }
@@ -99,11 +100,4 @@ function firstTwo<S>(
       if (found.size === 2) return [...found];
     }
   return [...found];
-}
-
-const keyOf = (port: number | string, block: string): string => `${port}|${block}`;
-
-function partsOfKey(key: string): { readonly port: string; readonly block: string } {
-  const at = key.indexOf('|');
-  return { port: key.slice(0, at), block: key.slice(at + 1) };
 }

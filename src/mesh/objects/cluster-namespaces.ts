@@ -24,14 +24,14 @@ export function clusterNamespaces(graph: Graph, { objects: { Namespace: all } }:
       return found !== undefined && isThere(found) ? found : undefined;
     },
     onChange(changed) {
-      graph.observe((draft) => {
-        const keys = Array.from(draft.changes(all), ({ key }) => parseObjectKey(key));
+      graph.follow(all, (changes) => {
+        const keys = changes.map(({ key }) => parseObjectKey(key));
         for (const [cluster, found] of Map.groupBy(keys, ({ source }) => source))
           changed(
             cluster,
             found.map(({ name }) => name),
           );
-      }, 'namespaces');
+      });
     },
   };
 }

@@ -1,3 +1,4 @@
+import { nameKey } from '../../api/keys.ts';
 import type { Service } from '../../api/core.ts';
 import type { ServiceImport } from '../../api/multicluster.ts';
 import { type KubernetesObject, objectKey, parseObjectKey, refOf, sourceOfKey } from '../../api/object.ts';
@@ -40,7 +41,7 @@ export function declareExports(graph: Graph, inputs: Inputs, claims: Collection<
     objects.ServiceExport,
     (key) => {
       const { namespace, name } = parseObjectKey(key);
-      return [`${namespace}/${name}`];
+      return [nameKey(namespace, name)];
     },
     (a, b) =>
       compareText(a.value.metadata.creationTimestamp ?? '', b.value.metadata.creationTimestamp ?? '') ||
@@ -63,7 +64,7 @@ export function declareExports(graph: Graph, inputs: Inputs, claims: Collection<
     objects.ServiceExport,
     (key, object, read, emit: Emit<ExportVerdict>) => {
       const { source, namespace, name } = parseObjectKey(key);
-      const exported = read.get(services, `${namespace}/${name}`);
+      const exported = read.get(services, nameKey(namespace, name));
       const { uid = '', generation = 0 } = object.metadata;
       const host = `${name}.${namespace}.svc.${clusterSetDomain}`;
       emit(key, {

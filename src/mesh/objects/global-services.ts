@@ -1,3 +1,4 @@
+import { nameKey } from '../../api/keys.ts';
 import type { EndpointSlice, Namespace, Service } from '../../api/core.ts';
 import { type KubernetesObject, sourceOfKey } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
@@ -45,7 +46,7 @@ export function declareGlobalServices(graph: Graph, inputs: Inputs, slices: Inde
         slicesOf(read, namespace, name),
         read.get(objects.Namespace, siblingKey(key, '', namespace)) as Namespace | undefined,
       );
-      if (service !== undefined) emit(`${namespace}/${name}`, service);
+      if (service !== undefined) emit(nameKey(namespace, name), service);
     },
   );
   const exported = graph.derive(

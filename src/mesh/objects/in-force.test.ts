@@ -27,14 +27,14 @@ function serve(former: ReturnType<typeof entry>, newest: ReturnType<typeof entry
 
 test('a former generation is in force with the status that the object has now', () => {
   const { mesh } = serve(entry(1, ['api.example.com'], '240.240.0.1'), entry(2, ['not a host'], '240.240.0.2'));
-  expect(mesh.verdictOf(generationKey('ServiceEntry', key))?.inForce).toEqual({ generation: 1 });
+  expect(mesh.verdicts.get(generationKey('ServiceEntry', key))?.inForce).toEqual({ generation: 1 });
   expect(JSON.stringify(mesh.services.get('shop/api.example.com'))).toContain('240.240.0.2');
   expect(JSON.stringify(mesh.services.get('shop/api.example.com'))).not.toContain('240.240.0.1');
 });
 
 test('one of an object that was deleted is not in force for another one of its name', () => {
   const { mesh } = serve(entry(1, ['api.example.com'], '240.240.0.1'), entry(2, ['not a host'], '240.240.0.2', 'v'));
-  expect(mesh.verdictOf(generationKey('ServiceEntry', key))?.inForce).toBeUndefined();
+  expect(mesh.verdicts.get(generationKey('ServiceEntry', key))?.inForce).toBeUndefined();
   expect(mesh.services.get('shop/api.example.com')).toBeUndefined();
 });
 
@@ -57,10 +57,10 @@ test('of a policy, the newest valid generation is in force, whatever proxies rej
     inputs.formerGenerations.write(id, { objects: [loose] }),
     inputs.objects.AuthorizationPolicy.write(policyKey, strict),
   ]);
-  expect(lab.mesh.verdictOf(id)?.inForce).toBeUndefined();
+  expect(lab.mesh.verdicts.get(id)?.inForce).toBeUndefined();
   lab.commit([
     inputs.formerGenerations.write(id, { objects: [strict, loose] }),
     inputs.objects.AuthorizationPolicy.write(policyKey, policy(3, { action: 'NONE' })),
   ]);
-  expect(lab.mesh.verdictOf(id)?.inForce).toEqual({ generation: 2 });
+  expect(lab.mesh.verdicts.get(id)?.inForce).toEqual({ generation: 2 });
 });

@@ -1,3 +1,4 @@
+import { kindKey, parseKindKey } from '../../api/keys.ts';
 import { type CustomKindName, kinds, restricts } from '../../api/kinds.ts';
 import { type KubernetesObject, parseObjectKey } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
@@ -54,7 +55,7 @@ export function declareReconciled<Result extends HasProblems>(
 /** Key of an object in the inputs about generations, the same as its `originKey`; `key` is that in its collection. */
 export function generationKey(kind: CustomKindName, key: string): string {
   const { group } = kinds.find(({ name }) => name === kind)!;
-  return `${group}/${kind}/${key}`;
+  return kindKey(group, kindKey(kind, key));
 }
 
 /** Parts of a key made by {@link generationKey}. */
@@ -65,8 +66,7 @@ export function parseGenerationKey(key: string): {
   readonly namespace: string;
   readonly name: string;
 } {
-  const [, kind, ...rest] = key.split('/');
-  const objectKey = rest.join('/');
+  const { kind, key: objectKey } = parseKindKey(parseKindKey(key).key);
   const { namespace, name } = parseObjectKey(objectKey);
   return { kind: kind as CustomKindName, objectKey, namespace, name };
 }

@@ -1,3 +1,4 @@
+import { joinKey, splitKeyOfThree } from '../../api/keys.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
 import { canonicalCidr, covers, parseCidr } from '../../model/cidr.ts';
@@ -52,7 +53,7 @@ export function declareLostRanges(
     ports.flatMap((port) => ranges.map((range) => placeOf(namespace, port, range))),
   );
   return graph.derive('lost ranges', places, (key, _, read, emit: Emit<Pick<LostRange, 'owner' | 'address'>>) => {
-    const [namespace = '', port, range = ''] = key.split('|');
+    const [namespace, port, range] = splitKeyOfThree(key);
     const cidr = parseCidr(range)!;
     for (const service of httpServices.ofOthers(read, namespace, Number(port), cidr)) {
       const address = service.addresses.find((own) => covers(cidr, own));
@@ -89,4 +90,4 @@ function numbersOf(ports: readonly ServicePort[], classes: readonly string[]): n
 
 const isRange = (address: string): boolean => address.includes('/');
 
-const placeOf = (namespace: string, port: number, range: string): string => `${namespace}|${port}|${range}`;
+const placeOf = (namespace: string, port: number, range: string): string => joinKey(namespace, port, range);

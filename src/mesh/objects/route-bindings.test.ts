@@ -13,6 +13,7 @@ const binding = (name: string, createdAt: string, hosts: readonly string[], ...p
   exportTo: ['*'],
   hasRequests: true,
   hasConnections: false,
+  features: [],
   needs: { clients: [], selectors: [], routerSelectors: [], targets: [] },
 });
 
@@ -26,6 +27,7 @@ const frontEnd = (kind: string, bindings: RouteFrontEnd['bindings']): RouteFront
     canHold: () => true,
     dependsOnNamespace: () => false,
     connections: () => undefined,
+    unverifiedClaims: () => [],
     countPieces: () => 0,
     destinations: () => [],
     settle: () => undefined,

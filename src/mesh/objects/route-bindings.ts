@@ -1,3 +1,5 @@
+import type { Problem } from '../../api/problem.ts';
+import { kindKey, parseKindKey } from '../../api/keys.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
 import type { DestinationName } from '../../model/client.ts';
@@ -30,6 +32,8 @@ export interface RouteRules {
   dependsOnNamespace(read: Reader, key: string): boolean;
   /** What it says about connections. Undefined: it is gone. */
   connections(read: Reader, key: string): ConnectionRoutes | undefined;
+  /** What its owner is told about rules that compare claims, where nothing verifies tokens. */
+  unverifiedClaims(read: Reader, key: string, scope: RouteScope): readonly Problem[];
   /** In how many pieces the rules are settled, each small enough for one step of a commit. */
   countPieces(read: Reader, key: string): number;
   /** What a piece of the rules leads to: distinct, as far as clients may see it differently. */
@@ -73,8 +77,8 @@ export function declareRouteBindings(graph: Graph, frontEnds: readonly RouteFron
     ...new Set(hostsOf(binding).filter(isWildcard).map(wildcardKey)),
   ];
   const ask = <T>(key: string, question: (rules: RouteRules, objectKey: string) => T): T => {
-    const kind = kindOf(key);
-    return question(byKind.get(kind)!, key.slice(kind.length + 1));
+    const { kind, key: objectKey } = parseKindKey(key);
+    return question(byKind.get(kind)!, objectKey);
   };
   return {
     all,
@@ -86,25 +90,26 @@ export function declareRouteBindings(graph: Graph, frontEnds: readonly RouteFron
       let best: readonly FoundRoutes[] = [];
       if (found.length === 0) return best;
       for (const [kind, rules] of byKind) {
-        const own = found.flatMap(({ key, matched }) =>
-          kindOf(key) === kind ? [{ key: key.slice(kind.length + 1), matched }] : [],
-        );
+        const own = found.flatMap(({ key: id, matched }) => {
+          const { kind: of, key } = parseKindKey(id);
+          return of === kind ? [{ key, matched }] : [];
+        });
         const [first, ...more] = own.length === 0 ? [] : rules.chosen(read, own, scope);
         // Whoever has the more specific host, or else the first kind.
         if (first === undefined || (best[0] !== undefined && compareSpecificity(first.matched, best[0].matched) >= 0))
           continue;
-        best = [first, ...more].map(({ key, matched }) => ({ key: `${kind}/${key}`, matched }));
+        best = [first, ...more].map(({ key, matched }) => ({ key: kindKey(kind, key), matched }));
       }
       return best;
     },
     canHold: (read, key, scope) => ask(key, (rules, objectKey) => rules.canHold(read, objectKey, scope)),
     dependsOnNamespace: (read, key) => ask(key, (rules, objectKey) => rules.dependsOnNamespace(read, objectKey)),
     connections: (read, key) => ask(key, (rules, objectKey) => rules.connections(read, objectKey)),
+    unverifiedClaims: (read, key, scope) =>
+      ask(key, (rules, objectKey) => rules.unverifiedClaims(read, objectKey, scope)),
     countPieces: (read, key) => ask(key, (rules, objectKey) => rules.countPieces(read, objectKey)),
     destinations: (read, key, piece) => ask(key, (rules, objectKey) => rules.destinations(read, objectKey, piece)),
     settle: (read, key, piece, context) =>
       ask(key, (rules, objectKey) => rules.settle(read, objectKey, piece, context)),
   };
 }
-
-const kindOf = (key: string): string => key.slice(0, key.indexOf('/'));

@@ -1,3 +1,4 @@
+import { nameKey, parseNameKey } from '../../api/keys.ts';
 import { sourceOfKey } from '../../api/object.ts';
 import type { Namespace, Service } from '../../api/core.ts';
 import type { ServiceImport } from '../../api/multicluster.ts';
@@ -145,7 +146,7 @@ export function declareServices(
       const remote = source === clusterId ? undefined : source;
       const { service, problems } = reconcileServiceImport(object as ServiceImport, {
         ...{ source, trustDomain, defaultExportTo: defaultServiceExportTo },
-        exported: read.get(exports.services, `${namespace}/${name}`),
+        exported: read.get(exports.services, nameKey(namespace, name)),
         ownerOf: (address) => ownerOf(read, addressesOfServices, { namespace }, ownerKey(remote, address)),
       });
       emit(key, { problems, ...(service && { service: remote === undefined ? service : { ...service, remote } }) });
@@ -261,14 +262,14 @@ export function namespacesOf(read: Reader, services: Services, hosts: readonly s
   return [...new Set(hosts.flatMap((host) => read.group(services.byHost, host).map(({ value }) => value.namespace)))];
 }
 
-export const endpointKey = (namespace: string, address: string): string => `${namespace}/${address}`;
+export const endpointKey = (namespace: string, address: string): string => nameKey(namespace, address);
 
 /** Number among the shards of its namespace. */
-export const numberOfShard = (shard: string): number => Number(shard.slice(shard.lastIndexOf('/') + 1));
+export const numberOfShard = (shard: string): number => Number(parseNameKey(shard).name);
 
 /** `namespace/shard` */
 export function shardOf(service: Pick<MeshService, 'namespace' | 'host'>): string {
-  return `${service.namespace}/${spreadHash(service.host) % SHARDS}`;
+  return nameKey(service.namespace, `${spreadHash(service.host) % SHARDS}`);
 }
 
 /** Who sees two services. */

@@ -1,3 +1,4 @@
+import { nameKey } from '../../api/keys.ts';
 import type { Reader } from '../../cache/graph.ts';
 import { isClusterSetHost } from '../../model/exported-service.ts';
 import { hostsMatch } from '../../model/host.ts';
@@ -28,5 +29,5 @@ export function sharedClusters(
   if (isLocal === true) return [];
   if (registry !== 'Kubernetes' || isClusterSetHost(host) || !hasMulticlusterServices(read, inputs)) return undefined;
   if (isLocal === undefined) return [];
-  return read.get(services.exports.services, `${namespace}/${name}`)?.clusters ?? [];
+  return read.get(services.exports.services, nameKey(namespace, name))?.clusters ?? [];
 }

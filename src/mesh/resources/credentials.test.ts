@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { objectOf } from '../../../test/harness/lab.ts';
+import { followWanted } from '../../engine/wanted.ts';
 import { TestMesh, connectedProxy } from '../../../test/harness/mesh.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { mostNamed, mostNamedForOthers } from '../../model/named-limits.ts';
@@ -47,9 +48,9 @@ function meshOf(
     mesh.commit([mesh.mesh.inputs.secretAccess.write(`${namespace}/default`, { allowed: true })]);
   }
   const wanted = new Map<string, readonly string[]>();
-  mesh.mesh.onWantedCredentials((key, object) => {
-    if (object === undefined) wanted.delete(key);
-    else wanted.set(key, object.by);
+  followWanted(mesh.graph, mesh.mesh.wanted.credentials, {
+    want: (key, { by }) => wanted.set(key, by),
+    unwant: (key) => wanted.delete(key),
   });
   mesh.apply(objects);
   const problems = () =>

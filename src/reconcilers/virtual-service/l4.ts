@@ -1,6 +1,8 @@
 import { parseCidr } from '../../model/cidr.ts';
 import { canonicalHost } from '../../model/host.ts';
 import type { L4Destination, L4Match, L4Route, TlsMatch, TlsRoute } from '../../model/l4-routes.ts';
+import { parentKey } from '../../model/route-binding.ts';
+import { parentNamed } from '../../model/virtual-service.ts';
 import { quote } from '../../api/quote.ts';
 import type { Field } from '../field.ts';
 import { checkWeights } from './http.ts';
@@ -56,7 +58,9 @@ function readL4Match(field: Field, namespace: string): L4Match {
         element.invalid(`${quote(subnet)} is neither an IP address nor a range such as 10.0.0.0/8.`);
       return subnet;
     });
-  return { destinationSubnets, port: readMatchPort(field), ...readSource(field, namespace) };
+  const { gateways, ...source } = readSource(field, namespace);
+  const parents = gateways.map((gateway) => parentKey(parentNamed(gateway)));
+  return { destinationSubnets, port: readMatchPort(field), ...source, parents };
 }
 
 function readDestinations(field: Field, context: NameContext): L4Destination[] {

@@ -1,6 +1,7 @@
 import { withoutGeneration } from '../../api/object.ts';
 import { compareText } from '../../model/age.ts';
 import { type Labels, printSelector } from '../../model/labels.ts';
+import type { Destination } from '../../model/route.ts';
 import type { RouteBinding, RouteTarget } from '../../model/route-binding.ts';
 import { type VirtualServiceModel, parentNamed } from '../../model/virtual-service.ts';
 import { destinationsOf } from '../../model/virtual-service-parts.ts';
@@ -11,9 +12,13 @@ export function routeBindingOf(model: VirtualServiceModel): RouteBinding {
   const requests = http.flatMap(({ matches }) => matches);
   const matches = [...requests, ...[...tcp, ...tls].flatMap((route) => route.matches)];
   const clients = matches.map(({ sourceNamespace }) => sourceNamespace).filter((each) => each !== '');
-  const targets = destinationsOf(model).map(({ destination: { host, port } }): RouteTarget => ({
-    host,
-    ...(port !== undefined && { port }),
+  const forwarding = new Set<Destination>(
+    http.flatMap(({ action }) => (action.kind === 'forward' ? action.destinations : [])),
+  );
+  const targets = destinationsOf(model).map(({ destination }): RouteTarget => ({
+    host: destination.host,
+    ...(destination.port !== undefined && { port: destination.port }),
+    takesRequests: forwarding.has(destination),
   }));
   return {
     ...{ key: `VirtualService/${model.key}`, name, namespace, createdAt, hosts, exportTo },
@@ -21,12 +26,16 @@ export function routeBindingOf(model: VirtualServiceModel): RouteBinding {
     parents: [...new Set(model.gateways)].map(parentNamed),
     hasRequests: http.length > 0,
     hasConnections: tcp.length + tls.length > 0,
+    features: [
+      ...(requests.some(({ claims }) => claims.length > 0) ? (['claims'] as const) : []),
+      ...(http.some(({ cors }) => cors !== undefined) ? (['cors'] as const) : []),
+    ],
     needs: {
       clients: [...new Set(clients)].sort(),
       selectors: selectorsOf(matches),
       // A match that names gateways does not restrict labels.
       routerSelectors: selectorsOf(requests.filter(({ gateways }) => gateways.length === 0)),
-      targets: distinct(targets, ({ host, port }) => `${host}|${port ?? ''}`),
+      targets: distinct(targets, ({ host, port, takesRequests }) => `${host}|${port ?? ''}|${takesRequests}`),
     },
   };
 }

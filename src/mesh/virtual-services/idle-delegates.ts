@@ -1,0 +1,24 @@
+import type { Collection, Emit, Graph } from '../../cache/graph.ts';
+import type { VirtualServices } from './virtual-services.ts';
+import type { HasProblems } from '../findings/problems.ts';
+
+/** VirtualServices without hosts, whose routes are only for others that delegate to them: and nobody does. */
+export function declareIdleDelegates(graph: Graph, { parsed }: VirtualServices): Collection<HasProblems> {
+  const delegating = graph.index('delegating routes', parsed, (_, { models }) => [
+    ...new Set(
+      models.flatMap(({ hosts, http }) =>
+        hosts.length === 0
+          ? []
+          : http.flatMap(({ action }) => (action.kind === 'delegate' ? [`${action.namespace}/${action.name}`] : [])),
+      ),
+    ),
+  ]);
+  return graph.derive('idle delegates', parsed, (key, { models }, read, emit: Emit<HasProblems>) => {
+    const [model] = models;
+    if (model === undefined || model.hosts.length > 0) return;
+    if (read.group(delegating, `${model.namespace}/${model.name}`).length > 0) return;
+    const message =
+      'has no effect: it has no hosts, and no VirtualService with hosts delegates to it. Name it in http.delegate of one, or give it hosts.';
+    emit(key, { problems: [{ object: model.ref, field: 'spec', reason: 'Ineffective', message }] });
+  });
+}
