@@ -8,7 +8,7 @@ SHELL := /bin/bash
 INSTALLED := node_modules/.installed
 FAST := src/ads/ src/api/ src/cache/ src/cli/ src/envoy/ src/judge/ src/model/ src/reconcilers/ src/settle/ src/status/ src/yaml/
 
-.PHONY: help run cluster test test-node test-long test-fast properties check golden gen newest bench slowest work soak peers image
+.PHONY: help run cluster test test-node test-long test-fast properties check golden gen newest bench slowest picture work soak peers image
 .PHONY: check-types check-lint check-format check-imports check-unused check-generated check-chart check-node
 
 help: ## show the targets
@@ -97,6 +97,10 @@ bench: $(INSTALLED) ## the benchmarks, figures as in docs/performance.md
 
 slowest: $(INSTALLED) ## write the slowest files of the last make test into CONTRIBUTING.md
 	@node tools/slowest-tests.ts && prettier --write --log-level warn CONTRIBUTING.md
+
+picture: $(INSTALLED) ## record the screen of make run again, as the picture of the README
+	@node test/peers/build.ts envoy
+	@node tools/picture.ts
 
 work: $(INSTALLED) ## record what changes cost in work (bench/work.json), if more is meant; a test compares
 	node bench/work.ts --write

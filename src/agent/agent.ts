@@ -1,3 +1,10 @@
+/**
+ * The life of an agent from start to end; `services.ts` is what it starts. Its folders: `settings/` (what it was told),
+ * `bootstrap/`, `certificate/` (keys, CSRs, mounted certificates, providers of certificates (decision 0108), secrets for
+ * Envoy), `xds/` (the relay between Envoy and the control plane, and what it keeps for a start without one), `envoy/` (its
+ * process, readiness, draining), `status/` (port 15020: probes and metrics of the application), `dns/` (names of the mesh
+ * for the application, decision 0075), `grpc/` (the bootstrap of gRPC's own clients).
+ */
 import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';

@@ -1,3 +1,8 @@
+/**
+ * The workloads of some files: Pods, and the templates that make them (decision 0123). The rest of the folder: their proxies,
+ * as if they were connected (`routers.ts` and `sidecars.ts`, decision 0122); what no condition can say, about annotations,
+ * injection and ports of Services (`files.ts`); and that one mistake is told once (`said-by-files.ts`, `templates.ts`).
+ */
 import type { Pod } from '../api/core.ts';
 import { isObject, type Json, textOf } from '../api/json.ts';
 import { type KubernetesObject, type ObjectRef, refOf } from '../api/object.ts';

@@ -1,3 +1,9 @@
+/**
+ * Reads one cluster, over one connection after the other (`session.ts`); what is known outlives them (`watch-store.ts`).
+ * `config-directory.ts` says which clusters there are, `keys.ts` and `*-value.ts` what their etcds hold, `objects.ts` and
+ * `backend-pods.ts` what that means as objects. Whatever an etcd says is untrusted: each value is whole and of its cluster,
+ * or refused in a sentence.
+ */
 import type { ObjectSink } from '../api/source.ts';
 import { Backoff } from '../base/backoff.ts';
 import { type Clock, sleep } from '../base/clock.ts';

@@ -1,3 +1,10 @@
+/**
+ * `check` and `translate`: the graph of a server, run once on files. What other commands do is beside it: `explain.ts`;
+ * `explain-access.ts` (a question to the judge in `judge/`, decision 0060); `record.ts` and `replay.ts` (what a
+ * server computes from, `debug/recorder.ts`, and the same graph fed with it); `replica-status.ts` (`status` and `clusters`:
+ * questions to running servers); `published-rotation.ts` (`identity`); `endpoint-release.ts` (`release`);
+ * `object-check.ts` (`check` of one object, for the webhook).
+ */
 import { ContentHasher } from '../ads/store/content-hash.ts';
 import { Store } from '../ads/store/store.ts';
 import type { Secret } from '../api/core.ts';

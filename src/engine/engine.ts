@@ -1,3 +1,16 @@
+/**
+ * Objects in, resources out: joins the graph, the committer and the ADS server, for either source. Around it:
+ *
+ * - the ways in: `object-entry.ts` (objects), `proxy-entry.ts` (proxies), `object-listeners.ts` (who hears of which kinds),
+ *   `wanted.ts` (a worker answers what the graph asks the world for)
+ * - what is asked for: `catalog.ts` (how clients request each type of resource), `admission.ts` and `demand-budgets.ts`
+ *   (what may be computed for proxies), `kinds.ts` (a new kind of proxy in several commits), `departures.ts` (what a proxy
+ *   had stays for a minute)
+ * - which objects are in force: `generations.ts`, `waiting-objects.ts`, `kept-generations.ts` (what the cluster keeps of
+ *   that), `endpoint-history.ts` (endpoints that a list lost)
+ * - what is known of them: `progress.ts` (here), `replicas.ts` (everywhere), `object-statuses.ts` (what a status says),
+ *   `failure-reports.ts` (our bugs, for the owners of the objects affected)
+ */
 import type { AdsLimits } from '../ads/transport/limits.ts';
 import type { Admission, AdmissionRefusal } from './admission.ts';
 import { type AdsServer, startAdsServer } from '../ads/transport/server.ts';

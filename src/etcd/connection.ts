@@ -1,3 +1,8 @@
+/**
+ * One connection to an etcd, and whether it still leads to the same store. What is done over it: `list-watch.ts` (what a range
+ * of keys holds) and `leases.ts` (for writers). `rest.ts` limits what others may take of our time; `codec.ts` and
+ * `messages.ts` are the protobuf.
+ */
 import {
   type CallOptions,
   Client,

@@ -1,3 +1,7 @@
+/**
+ * Joins `src/clustermesh/` with the directory that names the clusters of a ClusterMesh and the readers of their etcds;
+ * `cluster-mesh-export.ts` writes this cluster's services for them (decision 0085).
+ */
 import type { Clock } from '../base/clock.ts';
 import { Clusters } from '../clusters/clusters.ts';
 import { type Refusal, printRefusal } from '../clusters/refusal.ts';

@@ -1,3 +1,8 @@
+/**
+ * Joins `src/clusters/` with Secrets (`secrets.ts`) or files (`files.ts`), API servers and the graph. One cluster:
+ * `remote-cluster.ts`; `remote-account.ts` asks its API server about tokens and rights, and `root-distribution.ts` writes roots
+ * there. What an API server of others may send is limited (decision 0084): `kube/client/budget.ts` and `pace.ts`, `kube/reading/checked.ts`.
+ */
 import type { Kind, KindName } from '../api/kinds.ts';
 import type { Json } from '../api/json.ts';
 import type { Clock } from '../base/clock.ts';

@@ -1,3 +1,12 @@
+/**
+ * Where objects come from: a directory (`directory-source.ts`), or everything that talks to an API server
+ * (`cluster-source.ts`; `cluster-roots.ts`: where roots are written). The rest of the folder: what all replicas know, in
+ * statuses (`cluster-statuses.ts`) and as generations that the cluster keeps (`cluster-generations.ts`); and the servers of
+ * port 15012 (`secure-serving.ts`), of port 15017 (`webhook-serving.ts`) and of operators (`ops-serving.ts`).
+ * For port 15012, `authority-keeper.ts` keeps the authority up to date and takes the steps of a rotation,
+ * `authority-source.ts` says where its certificates come from, and `rotation-store.ts` where the state of a rotation is;
+ * what namespaces publish before there is one: `kube/writing/published-roots.ts` (decision 0124).
+ */
 import type { Problem } from '../api/problem.ts';
 import type { Validate } from '../api/validate.ts';
 import type { Clock } from '../base/clock.ts';

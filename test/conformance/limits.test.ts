@@ -9,7 +9,7 @@ import { bodiesOf, NODE } from './script.ts';
 import { EDS, RDS, ServedMesh } from './served-mesh.ts';
 import { XdsClient } from './xds-client.ts';
 
-/** What clients can make the server keep, and for how long. The table of limits is in docs/user-guide.md. */
+/** What clients can make the server keep, and for how long. The table: docs/guide/operations.md#what-clients-may-cost. */
 
 let mesh: ServedMesh;
 const clients: XdsClient[] = [];

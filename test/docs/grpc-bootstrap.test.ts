@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { OpenSsl } from '../../src/identity/testing/openssl.ts';
 import { XdsClient } from '../conformance/xds-client.ts';
@@ -7,6 +5,7 @@ import { LDS } from '../features/proxy.ts';
 import { SERVER, secureCluster, startSecure, tokenOf } from '../features/secure-cluster.ts';
 import { reviews } from '../features/shop.ts';
 import { secureCall, signCertificate } from '../harness/secure-call.ts';
+import { blockOf } from './markdown.ts';
 
 interface Bootstrap {
   readonly xds_servers: readonly {
@@ -19,9 +18,8 @@ interface Bootstrap {
   };
 }
 
-test('the bootstrap for gRPC in the user guide is for the port that is on, and its node gets what it dials', async () => {
-  const guide = readFileSync(join(import.meta.dirname, '../../docs/user-guide.md'), 'utf8');
-  const { xds_servers, node } = JSON.parse(/^```json\n(\{\n {2}"xds_servers"[^]*?)^```/m.exec(guide)![1]!) as Bootstrap;
+test('the bootstrap for gRPC in the guide is for the port that is on, and its node gets what it dials', async () => {
+  const { xds_servers, node } = JSON.parse(blockOf('sidecars.md#grpc-without-a-proxy:json')) as Bootstrap;
   const [{ server_uri, channel_creds: [creds] } = { server_uri: '', channel_creds: [] }] = xds_servers;
   expect(server_uri).toBe(`${SERVER}:15012`);
   // gRFC A65: mutual TLS.

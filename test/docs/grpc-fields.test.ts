@@ -185,7 +185,7 @@ function answersTo(kind: Kind, set: Readonly<Record<string, unknown>>): Answers 
 }
 
 const kinds = Object.keys(fields) as Kind[];
-const guide = readFileSync(join(ROOT, 'docs/user-guide.md'), 'utf8');
+const guide = readFileSync(join(ROOT, 'docs/guide/sidecars.md'), 'utf8');
 
 test.each(kinds)('the fields of a %s that the guide says have no effect for gRPC are those', (kind) => {
   const ignored: string[] = [];

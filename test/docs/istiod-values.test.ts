@@ -9,10 +9,10 @@ const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 
 /** Names of values in the second column of the table, and after it. */
 function named(): string[] {
-  const [, section = ''] = /^## Values of istiod's chart\n(.*?)^## /ms.exec(read('docs/user-guide.md')) ?? [];
+  const [, section = ''] = /^## Values of istiod's chart\n(.*)/ms.exec(read('docs/guide/from-istiod-and-back.md')) ?? [];
   const columns = section.split('\n').flatMap((line) => (line.startsWith('| `') ? [line.split(' | ')[1] ?? ''] : []));
   expect(columns.length).toBeGreaterThan(20);
-  const after = section.slice(section.indexOf('Only here:'));
+  const after = section.slice(section.indexOf('Only in Fairlead:'));
   const names = [...`${columns.join()}${after}`.matchAll(/`([a-z][A-Za-z.]+)`/g)].map(([, name = '']) => name);
   return names.filter((name) => !['value', 'valueFrom', 'defaultConfig.tracing.sampling', 'global'].includes(name));
 }

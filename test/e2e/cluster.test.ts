@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { kinds } from '../../src/api/kinds.ts';
 import { XdsClient } from '../conformance/xds-client.ts';
+import { blockOf } from '../docs/markdown.ts';
 import { SDS } from '../features/proxy.ts';
 import { CHART, IMAGES, NAMESPACE, renderChart } from '../chart/chart.ts';
 import { covers, permissionsOf, printPermission } from '../chart/permissions.ts';
@@ -536,9 +537,8 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
     // In a directory of its own: the file holds the keys.
     const directory = await mkdtemp(join(tmpdir(), 'fairlead-backup-'));
     try {
-      const run = async (section: string): Promise<void> => {
-        const page = await readFile(new URL('../../docs/backup-and-disaster.md', import.meta.url), 'utf8');
-        const [, command = ''] = new RegExp(`^## ${section}$[^#]*?\\n\`\`\`sh\\n(.*?)\`\`\``, 'ms').exec(page) ?? [];
+      const run = async (block: string): Promise<void> => {
+        const command = blockOf(block);
         expect(command).toContain('kubectl');
         const env = {
           PATH: `${dirname(pathOf('kubectl'))}:${process.env['PATH']}`,
@@ -546,7 +546,7 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
         };
         await promisify(execFile)('bash', ['-eo', 'pipefail', '-c', command], { cwd: directory, env });
       };
-      await run('Backup');
+      await run('operations.md#backup');
       process.kill(first.process.pid, 'SIGTERM');
       await first.process.exited;
       const names = ['istio-ca-secret', 'fairlead-ca'];
@@ -557,7 +557,7 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
         Promise.resolve(/Pods trust another root/.test(first.process.log()) || undefined),
       );
       restore.begin = Date.now();
-      await run('Restore');
+      await run('operations.md#restore');
       await first.ready();
       restore.end = Date.now();
       expect(await signed()).toBe(roots);

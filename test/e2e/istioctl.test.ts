@@ -5,6 +5,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
 import { afterSuite } from '../../src/testing/on-end.ts';
 import { version } from '../../src/base/version.ts';
+import { blockOf } from '../docs/markdown.ts';
 import { virtualService } from '../features/objects.ts';
 import { hostOf } from '../features/shop.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
@@ -47,6 +48,16 @@ withPeers(PEERS, 'istioctl', () => {
     expect(code).not.toBe(0);
     return stderr;
   }
+
+  test('does what status.md#istioctl says', async () => {
+    const commands = blockOf('status.md#istioctl').trim().split('\n');
+    expect(commands.length).toBeGreaterThan(3);
+    for (const command of commands) {
+      const [program, ...args] = command.split(' ');
+      expect(program).toBe('istioctl');
+      expect(await istioctl(...args)).not.toBe('');
+    }
+  });
 
   test('proxy-status asks every replica, and has a word for each type', async () => {
     const rows = await table(2, 'proxy-status');

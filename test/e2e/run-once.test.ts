@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { blockOf } from '../docs/markdown.ts';
 import { type RunningProcess, poll, run, startProcess } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
 
@@ -11,6 +12,11 @@ import { withPeers } from '../peers/with-peers.ts';
 const RUN = join(import.meta.dirname, '../../tools/run/run.ts');
 
 withPeers(['envoy'], 'make run', () => {
+  test('is the first command of README.md#two-commands, and that of first-steps.md#on-a-laptop', () => {
+    expect(blockOf('README.md#two-commands').split('\n')[0]).toBe('make run');
+    expect(blockOf('first-steps.md#on-a-laptop')).toBe('make run\n');
+  });
+
   test('ONCE=1 sees that requests go where the files say, and follow their change', { timeout: 60_000 }, async () => {
     const { code, stdout, stderr } = await run(process.execPath, [RUN, '--once']);
     expect(code, stdout + stderr).toBe(0);

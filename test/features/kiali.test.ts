@@ -129,6 +129,6 @@ test('the kinds that it lists have definitions, or the guide says that they must
   const missing = listed
     .filter((kind) => !own.includes(kind))
     .map((kind) => `\`${kind.slice(kind.indexOf(' ') + 1)}\``);
-  const guide = readFileSync(join(root, 'docs/user-guide.md'), 'utf8').replace(/\s+/g, ' ');
+  const guide = readFileSync(join(root, 'docs/guide/status.md'), 'utf8').replace(/\s+/g, ' ');
   expect(guide).toContain(`Kiali lists kinds that Fairlead does not read (${missing.join(', ')})`);
 });

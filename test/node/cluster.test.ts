@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { blockOf } from '../docs/markdown.ts';
 import { pathOf } from '../peers/peer.ts';
 import { poll, run } from '../peers/process.ts';
 import { LOCK } from './only-node.ts';
@@ -27,6 +28,10 @@ withNode('make cluster', () => {
   let keeper = 0;
 
   test('starts a cluster with the bookshop, and says how to use it', { timeout: 900_000 }, async () => {
+    expect([blockOf('first-steps.md#on-this-machine'), blockOf('first-steps.md#on-this-machine/2')]).toEqual([
+      'make cluster\n',
+      'make cluster DOWN=1\n',
+    ]);
     const { code, stdout, stderr } = await cluster();
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const [, kubeconfig = ''] = /KUBECONFIG=(\S+)/.exec(stdout) ?? [];

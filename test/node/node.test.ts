@@ -7,6 +7,7 @@ import type { RunningNode } from './node.ts';
 import { startOnlyNode } from './only-node.ts';
 import { buildProjectImages, shopImage } from './project-images.ts';
 import { chart } from './scenarios/chart.ts';
+import { guide } from './scenarios/guide.ts';
 import { plainPods, webImage } from './scenarios/plain-pods.ts';
 import { proxyImage } from './scenarios/proxy-image.ts';
 import { mesh } from './scenarios/mesh.ts';
@@ -33,6 +34,7 @@ withNode('a node', () => {
   describe('the chart', () => chart(started));
   describe('Pods', () => plainPods(started));
   describe('the image of the proxy', () => proxyImage(started));
+  describe('the guide', () => guide(started));
   describe('a mesh', () => mesh(started));
 
   test('leaves nothing behind', async () => {

@@ -28,18 +28,30 @@ describe('what Istio was recorded to serve', () => {
   });
 });
 
-test('the README says how many answers are the same, better, or about kinds that are not served', () => {
-  const entries = names.map((name) => knownDifferenceOf(known, name));
-  const better = entries.filter((entry) => entry?.verdict === 'better on purpose').length;
-  const unserved = entries.filter((entry) => entry !== undefined && isOfArea(entry)).length;
-  const same = entries.filter((entry) => entry === undefined).length;
-  expect(same + better + unserved).toBe(names.length);
-  const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8').replaceAll(/\s+/g, ' ');
-  expect(readme).toContain(
-    `answers for ${names.length} small meshes. Fairlead gives the same answer to ${same} of them`,
+test('docs/compatibility.md and the README say how many answers are the same, better, or about kinds that are not served', () => {
+  const counts = new Map<string, number[]>();
+  for (const name of ['all', ...names]) counts.set(name.split('/')[0]!, [0, 0, 0, 0]);
+  for (const name of names) {
+    const entry = knownDifferenceOf(known, name);
+    const column = entry === undefined ? 1 : entry.verdict === 'better on purpose' ? 2 : isOfArea(entry) ? 3 : NaN;
+    expect(column, name).not.toBeNaN();
+    for (const row of [counts.get(name.split('/')[0]!)!, counts.get('all')!])
+      for (const each of [0, column]) row[each]!++;
+  }
+  const read = (path: string): string => readFileSync(join(import.meta.dirname, '../..', path), 'utf8');
+  const page = read('docs/compatibility.md');
+  const rows = [...page.matchAll(/^\| .*?(?:\(`([\w-]+)`\)|\*\*(all)\*\*) \| (\d.*) \|$/gm)].map(
+    ([, area, all, cells = '']) => [area ?? all, cells.split(' | ').map(Number)] as const,
   );
-  expect(readme).toContain(`a better one to ${better},`);
-  expect(readme).toContain(`; ${unserved} ask about kinds that it does not serve.`);
+  expect(Object.fromEntries(rows)).toEqual(Object.fromEntries(counts));
+  const [total, same, better, unserved] = counts.get('all')!;
+  expect(page.replaceAll(/\s+/g, ' ')).toContain(
+    `for ${total} small meshes. Fairlead must give the same answer to ${same} of them. For ${better}, its answer is better on purpose`,
+  );
+  expect(page).toContain(`${unserved} are about kinds that Fairlead does not serve.`);
+  expect(read('README.md').replaceAll(/\s+/g, ' ')).toContain(
+    `${total} recorded meshes: the same answer to ${same}, a better one to ${better} on purpose, and ${unserved} about kinds that it does not serve`,
+  );
 });
 
 test('every known difference is that of a case, with its reason', () => {

@@ -1,6 +1,6 @@
 /**
  * Why streams and connections that broke no rule of the protocol are refused or ended: the label `reason` of the metric
- * that counts them. docs/user-guide.md has the table of the limits.
+ * that counts them. The table of the limits: docs/guide/operations.md#what-clients-may-cost.
  */
 export const limits = [
   /** This replica has its maximum number of streams. */

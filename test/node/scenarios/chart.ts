@@ -1,8 +1,8 @@
 import { readFileSync, readdirSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { version } from '../../../src/base/version.ts';
+import { blockOf } from '../../docs/markdown.ts';
 import { NODE } from '../configuration.ts';
 import { IMAGES } from '../bookshop.ts';
 import type { RunningNode } from '../node.ts';
@@ -52,12 +52,14 @@ export function chart(started: () => RunningNode): void {
     expect(await ready()).toBe('1');
   });
 
-  test('is uninstalled, and leaves what docs/user-guide.md says and how to remove that', async () => {
+  test('is uninstalled, and leaves what the guide says and how to remove that', async () => {
     const pods = await podNames();
-    await helm('uninstall', 'fairlead', '--wait', '--timeout=120s');
+    const [program, ...args] = blockOf('operations.md#uninstall').trim().split(' ');
+    expect(program).toBe('helm');
+    await started().helm(...args, '--wait', '--timeout=120s');
     await ended(pods);
     await expect.poll(left).toEqual(OUTLIVES);
-    for (const command of await removal()) {
+    for (const command of removal()) {
       const [program, ...args] = command.split(' ');
       expect(program).toBe('kubectl');
       await started().kubectl(...args.map((arg) => arg.replace(/^charts\/fairlead/, CHART)));
@@ -95,14 +97,9 @@ const OUTLIVES = [
   }),
 ].sort();
 
-/** The commands of the user guide. */
-async function removal(): Promise<string[]> {
-  const guide = await readFile(join(CHART, '../../docs/user-guide.md'), 'utf8');
-  const [, block = ''] = /^## Uninstalling\n.*?^```\n(.*?)^```/ms.exec(guide) ?? [];
-  const commands = block
-    .replaceAll(/\\\n\s*/g, '')
-    .split('\n')
-    .filter((line) => line.startsWith('kubectl '));
+/** The commands of the guide. */
+function removal(): readonly string[] {
+  const commands = blockOf('operations.md#uninstall/2').trim().split('\n');
   expect(commands).not.toEqual([]);
   return commands;
 }
