@@ -39,7 +39,7 @@ withPeers(PEERS, 'commands of the guide in a cluster', () => {
     await writeFile(join(shell.directory, 'kubeconfig'), JSON.stringify(await joined(kubeconfig)));
     for (const name of ['shop', 'edge', 'bookshop']) await own.kubectl('create', 'namespace', name);
     await own.kubectl('-n', 'shop', 'create', 'deployment', 'web', '--image=web');
-  });
+  }, 120_000);
 
   /** Runs a block, or commands; returns what it prints. */
   async function type(commands: string): Promise<string> {
