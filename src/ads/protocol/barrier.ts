@@ -242,6 +242,12 @@ export class Barrier {
     this.#repeatOverdue(parties, now);
   }
 
+  /** Nothing comes or goes any more. */
+  isOver(parties: Parties, now: number): boolean {
+    const groups = this.#arrivals.length + this.#departures.length + this.#returned.size + this.#drains.size;
+    return groups === 0 && this.#drainsAll <= now && !this.blocksAll && !comesOrGoes(parties);
+  }
+
   #release(parties: Parties, now: number): void {
     for (const [name, until] of this.#drains) if (until <= now) this.#drains.delete(name);
     const { guarded } = parties;
@@ -336,6 +342,11 @@ export class Barrier {
       }
     }
   }
+}
+
+/** A client has clusters that left the world, or is yet to acknowledge others. */
+export function comesOrGoes({ guarded }: Parties): boolean {
+  return guarded !== undefined && (guarded.ledger.kept !== undefined || guarded.inFlight.size > 0);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { accept, provenBy } from './acceptance.ts';
 import { type AskedContext, awaitAsked } from './asked.ts';
 import type { Standing } from './awaited.ts';
-import { Barrier, type BarrierEvents, type BarrierTimes, type Parties, returnedIn } from './barrier.ts';
+import { Barrier, type BarrierEvents, type BarrierTimes, type Parties, comesOrGoes, returnedIn } from './barrier.ts';
 import { blame, isTolerated } from './blame.ts';
 import type { Canaries, Gate, Waiter } from './canaries.ts';
 import { gateOf, heldWith } from './gates.ts';
@@ -200,8 +200,14 @@ export class Delivery implements Watcher {
     return undefined;
   }
 
-  /** Time passes: to be called about once a second, followed by {@link next}. */
+  /** Something may become due as time passes. In the steady state, nothing does. */
+  get awaitsTime(): boolean {
+    return this.#isBarred || this.owes || this.#subscriptions.some((subscription) => subscription?.triesAgain);
+  }
+
+  /** Time passes: to be called about once a second while it {@link awaitsTime}, followed by {@link next}. */
   tick(now: number): void {
+    if (!this.awaitsTime) return;
     this.catchUp();
     for (const subscription of this.#subscriptions) subscription?.retry(now);
     this.#tickBarrier(now);
@@ -382,11 +388,16 @@ export class Delivery implements Watcher {
     return either(unproven, this.#readiness.blocksReferrers(this.#parties, now));
   }
 
+  /** Clusters come or go, or are on their way. */
+  get #isBarred(): boolean {
+    return this.#barrier !== undefined || comesOrGoes(this.#parties);
+  }
+
   #tickBarrier(now: number): void {
-    const { guarded } = this.#parties;
-    if (this.#barrier === undefined && guarded?.ledger.kept === undefined && (guarded?.inFlight.size ?? 0) === 0)
-      return;
-    this.#needBarrier().tick(this.#parties, now);
+    if (!this.#isBarred) return;
+    const barrier = this.#needBarrier();
+    barrier.tick(this.#parties, now);
+    if (barrier.isOver(this.#parties, now)) this.#barrier = undefined;
   }
 
   #partiesNow(): Parties {

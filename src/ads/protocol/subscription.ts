@@ -289,6 +289,11 @@ export class Subscription {
     this.ledger.letGo(names);
   }
 
+  /** Something was rejected, and is tried again later. */
+  get triesAgain(): boolean {
+    return this.ledger.refusals !== undefined || this.#wholeRefusal !== undefined;
+  }
+
   /** Tries what was rejected again, when it is due. */
   retry(now: number): void {
     for (const [name, held] of this.ledger.refusals?.due(now, this.ledger.pending) ?? []) {
