@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { hash } from 'node:crypto';
 import { BadRequest } from '../bad-request.ts';
-import { type ContentHasher, SetHash } from '../store/content-hash.ts';
+import { type ContentHasher, SetHash, viewOf } from '../store/content-hash.ts';
 import type { NameIndex } from '../store/name-index.ts';
 import type { RequestedNames } from '../store/name-set.ts';
 import type { Served } from '../store/served.ts';
@@ -114,25 +114,30 @@ export class WireNames implements RequestedNames {
     this.#visit((from, to) => {
       hasher.bytes(view, from, to);
       hash.add(hasher);
-      areIn &&= index!.has(hasher, this.#buffer, from, to);
+      areIn &&= index!.has(hasher, view, from, to);
     });
     return { hash, areIn };
   }
 
   #visit(visit: (from: number, to: number) => void): void {
     if (this.count === 0) return;
-    const reader = new FieldReader(this.#buffer, this.#from, this.#to);
+    const buffer = this.#buffer;
+    const tag = this.#field * 8 + 2;
+    const reader = new FieldReader(buffer, this.#from, this.#to);
     while (reader.next()) {
       if (reader.field !== this.#field) continue;
       reader.expectBytes();
-      const { from, to } = reader;
-      if (to > from && !(to === from + 1 && this.#buffer[from] === STAR)) visit(from, to);
+      let { from, to } = reader;
+      for (;;) {
+        if (to > from && !(to === from + 1 && buffer[from] === STAR)) visit(from, to);
+        // As in addRun.
+        if (to + 2 > this.#to || buffer[to] !== tag || buffer[to + 1]! > 127) break;
+        from = to + 2;
+        to = from + buffer[to + 1]!;
+      }
+      reader.at = to;
     }
   }
-}
-
-function viewOf({ buffer, byteOffset, length }: Buffer): DataView {
-  return new DataView(buffer, byteOffset, length);
 }
 
 function expectName(from: number, to: number): void {
