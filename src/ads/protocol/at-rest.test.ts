@@ -70,3 +70,28 @@ describe.each([
     expect(lab.delivery.awaitsTime).toBe(true);
   });
 });
+
+describe('a client that comes back has acknowledged what it was sent before', () => {
+  const comesWith = (...initial: readonly (readonly [string, string])[]): Lab => {
+    const lab = labOf(true);
+    lab.ask({ typeUrl: CDS, names: [], initial: new Map(initial) });
+    return lab;
+  };
+
+  test('if that is all there is: nothing may be sent to it', () => {
+    const lab = comesWith(['a', '1'], ['b', '1']);
+    expect(lab.next()).toBeUndefined();
+    expect(lab.delivery.acknowledged).toBe(true);
+  });
+
+  test('if that is some of what there is', () => {
+    expect(comesWith(['a', '1'], ['b', 'former'], ['gone', '1']).delivery.acknowledged).toBe(true);
+  });
+
+  test('not if nothing of it is current', () => {
+    const lab = comesWith(['a', 'made up'], ['gone', '1']);
+    expect(lab.delivery.acknowledged).toBe(false);
+    lab.ask({ typeUrl: CDS, names: [], nonce: lab.next()!.nonce });
+    expect(lab.delivery.acknowledged).toBe(true);
+  });
+});

@@ -145,6 +145,8 @@ export class Delivery implements Watcher {
       if (subscription.guarded) this.#guardedUrl = type.typeUrl;
       if (request.versions.count > 0 || request.version !== '') this.#resume(now);
       subscription.begin(request, this.#view, this.#resumedAt !== undefined);
+      // Nothing may change for as long as it is here.
+      if (subscription.cameWithCurrent) this.#acknowledged = true;
       this.#parties = this.#partiesNow();
       if (type.behind !== undefined) this.#followEarlier(subscription);
       this.#events.asked(type);
@@ -219,7 +221,7 @@ export class Delivery implements Watcher {
     return !this.#unseen.isEmpty;
   }
 
-  /** The client has acknowledged something that it was sent. */
+  /** The client has acknowledged something that it was sent, or came back with something that is still current. */
   get acknowledged(): boolean {
     return this.#acknowledged;
   }

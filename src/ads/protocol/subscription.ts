@@ -55,6 +55,8 @@ export class Subscription {
   before: Held;
   /** The client said what it holds already, when it began. */
   cameWithVersions = false;
+  /** Some of that is what there is: it has been sent this before, maybe by another replica. */
+  cameWithCurrent = false;
   readonly inFlight: InFlight;
   readonly awaited: Awaited;
   #trial: Trial | undefined;
@@ -362,7 +364,8 @@ export class Subscription {
     const { typeUrl } = this.type;
     this.#all = false;
     const { batches, missing } = this.interest.in(view);
-    const { items, held } = versions.compare(view.indexesOf(batches));
+    const { items, held, anyCurrent } = versions.compare(view.indexesOf(batches));
+    this.cameWithCurrent = anyCurrent;
     for (const { name, version } of items) {
       const has = held.get(name);
       held.delete(name);

@@ -26,7 +26,14 @@ export interface RequestedVersions {
    * The items that are not among the pairs, and the pairs that are not among the items. Strings are made only for the
    * latter; equal hashes count as equal pairs, so a client that makes hashes collide merely misses something.
    */
-  compare(indexes: readonly ServedIndex[]): { readonly items: readonly Served[]; readonly held: Map<string, string> };
+  compare(indexes: readonly ServedIndex[]): Compared;
+}
+
+interface Compared {
+  readonly items: readonly Served[];
+  readonly held: Map<string, string>;
+  /** Some pair is among the items. */
+  readonly anyCurrent: boolean;
 }
 
 /** A discovery request of either kind, as far as it matters. */
@@ -170,8 +177,8 @@ class WireVersions implements RequestedVersions {
     this.#visit(reader, () => this.count++);
   }
 
-  compare(indexes: readonly ServedIndex[]): { items: readonly Served[]; held: Map<string, string> } {
-    if (this.#areThose(indexes)) return { items: [], held: new Map<string, string>() };
+  compare(indexes: readonly ServedIndex[]): Compared {
+    if (this.#areThose(indexes)) return { items: [], held: new Map<string, string>(), anyCurrent: this.count > 0 };
     const isHeld = indexes.map(({ items }) => new Uint8Array(items.length));
     const others: number[] = [];
     this.#visitAll(({ a, b }, start) => {
@@ -184,7 +191,8 @@ class WireVersions implements RequestedVersions {
       others.push(start);
     });
     const held = new Map(others.map((start) => this.#entry(start)));
-    return { items: indexes.flatMap(({ items }, at) => items.filter((_, i) => isHeld[at]![i] === 0)), held };
+    const items = indexes.flatMap((index, at) => index.items.filter((_, i) => isHeld[at]![i] === 0));
+    return { items, held, anyCurrent: this.count > others.length };
   }
 
   /** Whether the client holds what there is, as nearly all do that come back to a new replica. */
@@ -256,7 +264,11 @@ class WireVersions implements RequestedVersions {
 const NO_NAMES = new WireNames(Buffer.alloc(0), -1);
 const NO_VERSIONS: RequestedVersions = {
   count: 0,
-  compare: (indexes) => ({ items: indexes.flatMap(({ items }) => items), held: new Map<string, string>() }),
+  compare: (indexes) => ({
+    items: indexes.flatMap(({ items }) => items),
+    held: new Map<string, string>(),
+    anyCurrent: false,
+  }),
 };
 
 /** `envoy.service.discovery.v3.DiscoveryRequest` */
