@@ -204,7 +204,8 @@ export class Delivery implements Watcher {
 
   /** Something may become due as time passes. In the steady state, nothing does. */
   get awaitsTime(): boolean {
-    return this.#isBarred || this.owes || this.#subscriptions.some((subscription) => subscription?.triesAgain);
+    if (this.#barrier !== undefined || comesOrGoes(this.#parties) || this.owes) return true;
+    return this.#subscriptions.some((subscription) => subscription?.triesAgain);
   }
 
   /** Time passes: to be called about once a second while it {@link awaitsTime}, followed by {@link next}. */
@@ -390,16 +391,9 @@ export class Delivery implements Watcher {
     return either(unproven, this.#readiness.blocksReferrers(this.#parties, now));
   }
 
-  /** Clusters come or go, or are on their way. */
-  get #isBarred(): boolean {
-    return this.#barrier !== undefined || comesOrGoes(this.#parties);
-  }
-
   #tickBarrier(now: number): void {
-    if (!this.#isBarred) return;
-    const barrier = this.#needBarrier();
-    barrier.tick(this.#parties, now);
-    if (barrier.isOver(this.#parties, now)) this.#barrier = undefined;
+    if (this.#barrier === undefined && !comesOrGoes(this.#parties)) return;
+    if (this.#needBarrier().tick(this.#parties, now)) this.#barrier = undefined;
   }
 
   #partiesNow(): Parties {
