@@ -206,6 +206,14 @@ await change('a service is deleted', () => {
   for (const { delivery } of fleet.proxies.values()) delivery!.tick(fleet.now);
 });
 
+const second = (): void => {
+  fleet.pass(1_000);
+  for (const { delivery } of fleet.proxies.values()) delivery!.tick(fleet.now);
+  exchange();
+};
+for (let i = 0; i < 60; i++) second();
+await measure('a second passes', second);
+
 const file = new URL('work.json', import.meta.url);
 if (process.argv.includes('--write')) writeFileSync(file, `${JSON.stringify(figures, undefined, 2)}\n`);
 const recorded = JSON.parse(readFileSync(file, 'utf8')) as Record<string, Work>;

@@ -3,10 +3,12 @@
  * Node can load it and be refused by its version.
  */
 import { cpSync, rmSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { type Plugin, build } from 'esbuild';
+import { type Plugin, build, transform } from 'esbuild';
 
 const ROOT = join(import.meta.dirname, '..');
+const TARGET = 'node22';
 
 /** CommonJS dependencies call `require`, which an ES module does not have. The names must not clash with any other. */
 const banner = `import { createRequire as createRequireOfBundle } from 'node:module';
@@ -26,6 +28,22 @@ const httpWithoutFetch: Plugin = {
   },
 };
 
+/**
+ * Some packages go by the names of their classes, which esbuild changes where two are the same. Keeping a name takes a call for
+ * each function that is made while the program runs, and our own code makes several for each response. The two packages that
+ * are left out, for what they would cost, go by no names.
+ */
+const namesOfPackages: Plugin = {
+  name: 'names of packages',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/node_modules\/.*\.[cm]?js$/ }, async ({ path }) => {
+      if (/\/node_modules\/(@kubernetes\/client-node|@grpc\/grpc-js)\//.test(path)) return undefined;
+      const { code } = await transform(await readFile(path, 'utf8'), { keepNames: true, target: TARGET });
+      return { contents: code };
+    });
+  },
+};
+
 export async function bundle(outdir: string): Promise<void> {
   rmSync(outdir, { recursive: true, force: true });
   await build({
@@ -37,12 +55,10 @@ export async function bundle(outdir: string): Promise<void> {
     chunkNames: '[name]-[hash]',
     format: 'esm',
     platform: 'node',
-    target: 'node22',
-    // Stack traces and messages contain names of classes and functions.
-    keepNames: true,
+    target: TARGET,
     legalComments: 'linked',
     banner: { js: banner },
-    plugins: [httpWithoutFetch],
+    plugins: [httpWithoutFetch, namesOfPackages],
     logLevel: 'warning',
   });
   // The templates that `fairlead inject` uses by default.

@@ -7,8 +7,12 @@ const limits: DemandLimits = { traits: bound, scopes: bound, routers: bound, wor
 
 class Lab {
   now = 0;
+  limited = 0;
   readonly budgets = new DemandBudgets(
-    () => limits,
+    () => {
+      this.limited++;
+      return limits;
+    },
     () => this.now,
   );
   #streams = 0;
@@ -31,6 +35,15 @@ test('proxies that share do not count, those that differ do: for one address, an
   // What is there already costs nothing.
   expect(lab.admit('b', { scopes: 'x' })).toMatch(/^\d+$/);
   expect(lab.budgets.sizes()).toEqual({ traits: 1, scopes: 3, routers: 0, workloads: 0, places: 0 });
+});
+
+test('the limits, for which all services are counted, are computed for those that differ', () => {
+  const lab = new Lab();
+  lab.admit('a', { scopes: 'x' });
+  const { limited } = lab;
+  expect(limited).toBeGreaterThan(0);
+  for (const peer of ['a', 'b', 'c']) lab.admit(peer, { scopes: 'x' });
+  expect(lab.limited).toBe(limited);
 });
 
 test.each(['scopes', 'routers', 'workloads', 'places'] as const)(

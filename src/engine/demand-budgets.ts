@@ -109,15 +109,16 @@ export class DemandBudgets {
   ): { readonly kind: DemandKind; readonly ofPeer: boolean } | undefined {
     this.release(stream);
     if (kinds.every((kind) => demand[kind] === undefined)) return undefined;
-    const limits = this.#limits();
     const ofPeer = this.#peers.get(peer);
     for (const kind of kinds) {
       const value = demand[kind];
       if (value === undefined) continue;
       const size = sizeOf(kind, demand);
-      if (ofPeer !== undefined && !ofPeer.hasRoom(kind, value, size, limits[kind].perPeer))
+      // What others demand already has room: the limits, for which all services are counted, matter to few proxies.
+      if (ofPeer?.has(kind, value) === false && !ofPeer.hasRoom(kind, value, size, this.#limits()[kind].perPeer))
         return { kind, ofPeer: true };
-      if (!this.#inAll.hasRoom(kind, value, size, limits[kind].inAll)) return { kind, ofPeer: false };
+      if (!this.#inAll.has(kind, value) && !this.#inAll.hasRoom(kind, value, size, this.#limits()[kind].inAll))
+        return { kind, ofPeer: false };
     }
     this.#forgetIdlePeers();
     const counts = ofPeer ?? new Counts(this.#now);
@@ -182,8 +183,12 @@ class Counts {
     this.#now = now;
   }
 
+  has(kind: DemandKind, value: string): boolean {
+    return this.#byKind[kind].has(value);
+  }
+
+  /** For a value that it does not have. */
   hasRoom(kind: DemandKind, value: string, size: number, limit: number): boolean {
-    if (this.#byKind[kind].has(value)) return true;
     const after = this.#sizes[kind] + size;
     if (kind !== 'traits') return after <= limit;
     this.#forget();

@@ -27,7 +27,7 @@ interface Departure {
  * Decides which proxies the mesh computes for. Streams break all at once and come back within seconds (a replica goes
  * away, the network blinks), so what was made for a proxy is kept until the same node is back or {@link LINGER_MS} have
  * passed, instead of being discarded and computed again. This does not apply to a stream that never acknowledged
- * anything: it may not be a proxy.
+ * anything, nor came back with anything that is current: it may not be a proxy.
  */
 export class Departures {
   readonly #proxies: Inputs['proxies'];

@@ -228,8 +228,8 @@ export class Barrier {
     };
   }
 
-  /** Time passes. */
-  tick(parties: Parties, now: number): void {
+  /** Time passes. Returns whether nothing comes or goes any more. */
+  tick(parties: Parties, now: number): boolean {
     const isOver = ({ since }: Arrival): boolean => now - since >= this.#times.timeoutMs;
     for (const arrival of this.#arrivals) if (isOver(arrival) && arrival.awaited) this.#events.timedOut();
     this.#arrivals = this.#arrivals.filter((arrival) => !isOver(arrival));
@@ -238,8 +238,20 @@ export class Barrier {
       this.#events.timedOut();
     }
     this.#release(parties, now);
-    this.#takeBackStuck(parties, now);
-    this.#repeatOverdue(parties, now);
+    const { guarded } = parties;
+    if (guarded?.inFlight.oldest === undefined) {
+      this.#overdue.restart();
+      return this.#isOver(guarded, now);
+    }
+    this.#takeBackStuck(guarded, guarded.inFlight.oldest, parties, now);
+    this.#repeatOverdue(guarded, guarded.inFlight.oldest, parties, now);
+    return false;
+  }
+
+  /** Nothing comes or goes any more. */
+  #isOver(guarded: Subscription | undefined, now: number): boolean {
+    const groups = this.#arrivals.length + this.#departures.length + this.#returned.size + this.#drains.size;
+    return groups === 0 && guarded?.ledger.kept === undefined && this.#drainsAll <= now && !this.blocksAll;
   }
 
   #release(parties: Parties, now: number): void {
@@ -288,10 +300,9 @@ export class Barrier {
    * A rejected new version of a live cluster may do the same beside a new cluster. It shows in answers that are missing
    * although the client has whatever the clusters in them wait for.
    */
-  #takeBackStuck({ guarded, followers, view }: Parties, now: number): void {
-    const oldest = guarded?.inFlight.oldest;
-    if (oldest === undefined || !this.#stuck.isDue(oldest.at, now)) return;
-    for (const sent of guarded!.inFlight) {
+  #takeBackStuck(guarded: Subscription, oldest: Sent, { followers, view }: Parties, now: number): void {
+    if (!this.#stuck.isDue(oldest.at, now)) return;
+    for (const sent of guarded.inFlight) {
       if (now - sent.at < this.#times.stuckMs || sent.prior === undefined) continue;
       for (const follower of followers) {
         if (follower.inFlight.ackedNonce <= sent.nonce) continue;
@@ -303,39 +314,39 @@ export class Barrier {
             view.resolve(follower.type.typeUrl, item.name) === undefined
           )
             continue;
-          suspectStuck(guarded!, item, undefined, now);
+          suspectStuck(guarded, item, undefined, now);
         }
       }
     }
-    if (!areWarm(guarded!, followers)) this.#warm = undefined;
+    if (!areWarm(guarded, followers)) this.#warm = undefined;
     else if (this.#warm?.nonce !== oldest.nonce) this.#warm = { nonce: oldest.nonce, since: now };
     else if (now - this.#warm.since >= this.#times.stuckMs)
-      for (const sent of guarded!.inFlight) takeBackChanged(guarded!, sent, now);
+      for (const sent of guarded.inFlight) takeBackChanged(guarded, sent, now);
   }
 
   /**
    * While anything warms, Envoy holds back all its answers; it may have lost what it waits for (an assignment that came
    * before its cluster). That is resent, at growing intervals.
    */
-  #repeatOverdue({ guarded, followers, view }: Parties, now: number): void {
-    const oldest = guarded?.inFlight.oldest;
-    if (oldest === undefined) {
-      this.#overdue.restart();
-      return;
-    }
+  #repeatOverdue(guarded: Subscription, oldest: Sent, { followers, view }: Parties, now: number): void {
     if (!this.#overdue.isDue(oldest.at, now)) return;
     this.#events.overdue();
     const attempt = this.#overdue.count;
     for (const follower of followers) {
       // Perhaps something has been warming since before the client reconnected, and was never sent on this stream.
       if (attempt === 2) follower.repeatAll();
-      for (const sent of guarded!.inFlight) {
+      for (const sent of guarded.inFlight) {
         if (sent.prior === undefined) follower.repeatAll();
-        else if (attempt > 2 && follower.inFlight.ackedNonce > sent.nonce) takeBackChanged(guarded!, sent, now);
+        else if (attempt > 2 && follower.inFlight.ackedNonce > sent.nonce) takeBackChanged(guarded, sent, now);
         follower.follow(sent, view);
       }
     }
   }
+}
+
+/** A client has clusters that left the world, or is yet to acknowledge others. */
+export function comesOrGoes({ guarded }: Parties): boolean {
+  return guarded !== undefined && (guarded.ledger.kept !== undefined || guarded.inFlight.size > 0);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { accept, provenBy } from './acceptance.ts';
 import { type AskedContext, awaitAsked } from './asked.ts';
 import type { Standing } from './awaited.ts';
-import { Barrier, type BarrierEvents, type BarrierTimes, type Parties, returnedIn } from './barrier.ts';
+import { Barrier, type BarrierEvents, type BarrierTimes, type Parties, comesOrGoes, returnedIn } from './barrier.ts';
 import { blame, isTolerated } from './blame.ts';
 import type { Canaries, Gate, Waiter } from './canaries.ts';
 import { gateOf, heldWith } from './gates.ts';
@@ -145,6 +145,8 @@ export class Delivery implements Watcher {
       if (subscription.guarded) this.#guardedUrl = type.typeUrl;
       if (request.versions.count > 0 || request.version !== '') this.#resume(now);
       subscription.begin(request, this.#view, this.#resumedAt !== undefined);
+      // Nothing may change for as long as it is here.
+      if (subscription.cameWithCurrent) this.#acknowledged = true;
       this.#parties = this.#partiesNow();
       if (type.behind !== undefined) this.#followEarlier(subscription);
       this.#events.asked(type);
@@ -200,8 +202,15 @@ export class Delivery implements Watcher {
     return undefined;
   }
 
-  /** Time passes: to be called about once a second, followed by {@link next}. */
+  /** Something may become due as time passes. In the steady state, nothing does. */
+  get awaitsTime(): boolean {
+    if (this.#barrier !== undefined || comesOrGoes(this.#parties) || this.owes) return true;
+    return this.#subscriptions.some((subscription) => subscription?.triesAgain);
+  }
+
+  /** Time passes: to be called about once a second while it {@link awaitsTime}, followed by {@link next}. */
   tick(now: number): void {
+    if (!this.awaitsTime) return;
     this.catchUp();
     for (const subscription of this.#subscriptions) subscription?.retry(now);
     this.#tickBarrier(now);
@@ -213,7 +222,7 @@ export class Delivery implements Watcher {
     return !this.#unseen.isEmpty;
   }
 
-  /** The client has acknowledged something that it was sent. */
+  /** The client has acknowledged something that it was sent, or came back with something that is still current. */
   get acknowledged(): boolean {
     return this.#acknowledged;
   }
@@ -383,10 +392,8 @@ export class Delivery implements Watcher {
   }
 
   #tickBarrier(now: number): void {
-    const { guarded } = this.#parties;
-    if (this.#barrier === undefined && guarded?.ledger.kept === undefined && (guarded?.inFlight.size ?? 0) === 0)
-      return;
-    this.#needBarrier().tick(this.#parties, now);
+    if (this.#barrier === undefined && !comesOrGoes(this.#parties)) return;
+    if (this.#needBarrier().tick(this.#parties, now)) this.#barrier = undefined;
   }
 
   #partiesNow(): Parties {

@@ -11,6 +11,8 @@ const NAMES = {};
 /** Where interests are kept. */
 export interface InterestContext {
   readonly sets: NameSets;
+  /** A client names what it wants once; in state of the world, with every request. */
+  readonly delta: boolean;
   /** IP address of the client. */
   readonly address: string;
 }
@@ -140,7 +142,8 @@ export class Interest {
   }
 
   #setOf(names: WireNames): NameSet {
-    return this.#context.sets.of(names, this.#context.address);
+    const { sets, address, delta } = this.#context;
+    return sets.of(names, address, !delta);
   }
 
   /** Takes ownership of a set that is already held. */

@@ -53,6 +53,7 @@ export class Subscription {
   #known = false;
   #before: Held;
   #cameWithVersions = false;
+  #cameWithCurrent = false;
   readonly inFlight: InFlight;
   readonly awaited: Awaited;
   #trial: Trial | undefined;
@@ -93,6 +94,11 @@ export class Subscription {
   /** The client said what it holds already, when it began. */
   get cameWithVersions(): boolean {
     return this.#cameWithVersions;
+  }
+
+  /** Some of that is what there is: it has been sent this before, maybe by another replica. */
+  get cameWithCurrent(): boolean {
+    return this.#cameWithCurrent;
   }
 
   /** Everything is in a response, or is owed name by name from now on. */
@@ -292,6 +298,11 @@ export class Subscription {
     this.ledger.letGo(names);
   }
 
+  /** Something was rejected, and is tried again later. */
+  get triesAgain(): boolean {
+    return this.ledger.refusals !== undefined || this.wholeRefusal !== undefined;
+  }
+
   /** Tries what was rejected again, when it is due. */
   retry(now: number): void {
     for (const [name, held] of this.ledger.refusals?.due(now, this.ledger.pending) ?? []) {
@@ -359,7 +370,8 @@ export class Subscription {
     const { typeUrl } = this.type;
     this.#all = false;
     const { batches, missing } = this.interest.in(view);
-    const { items, held } = versions.compare(view.indexesOf(batches));
+    const { items, held, anyCurrent } = versions.compare(view.indexesOf(batches));
+    this.#cameWithCurrent = anyCurrent;
     for (const { name, version } of items) {
       const has = held.get(name);
       held.delete(name);

@@ -136,3 +136,8 @@ export class SetHash {
 export function hashKey(hash: { readonly a: number; readonly b: number }): number {
   return (hash.a >>> 0) * 0x200000 + (hash.b & 0x1fffff);
 }
+
+/** The same bytes. */
+export function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): DataView {
+  return new DataView(buffer, byteOffset, byteLength);
+}

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ContentHasher, SetHash } from './content-hash.ts';
+import { ContentHasher, SetHash, viewOf } from './content-hash.ts';
 import { NameIndex } from './name-index.ts';
 import { NameSets, type RequestedNames } from './name-set.ts';
 
@@ -9,8 +9,8 @@ const hasher = new ContentHasher([1, 2]);
 
 function has(index: NameIndex, name: string, by = hasher): boolean {
   const bytes = Buffer.from(`>${name}<`);
-  by.bytes(new DataView(bytes.buffer, bytes.byteOffset, bytes.length), 1, bytes.length - 1);
-  return index.has(by, bytes, 1, bytes.length - 1);
+  by.bytes(viewOf(bytes), 1, bytes.length - 1);
+  return index.has(by, viewOf(bytes), 1, bytes.length - 1);
 }
 
 test('an index has the bytes of its names, and no others', () => {

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer';
-import type { ContentHasher } from './content-hash.ts';
+import { type ContentHasher, viewOf } from './content-hash.ts';
 
 /**
  * How far a name may be from the slot of its hash. Names come nowhere near this limit unless somebody has chosen them to
@@ -10,7 +10,7 @@ const MOST_STEPS = 64;
 /** Names as bytes, found by their hash: those of a request are compared with them without becoming strings. */
 export class NameIndex {
   /** All names, one after the other. */
-  readonly #bytes: Buffer;
+  readonly #bytes: DataView;
   /** Where each begins, and where the last one ends. */
   readonly #starts: Uint32Array;
   /** Numbers of names plus one, at the first free place from the one that their hash names; a power of two of places. */
@@ -23,7 +23,7 @@ export class NameIndex {
   }
 
   private constructor(names: ReadonlySet<string>) {
-    this.#bytes = Buffer.from([...names].join(''));
+    this.#bytes = viewOf(Buffer.from([...names].join('')));
     this.#starts = new Uint32Array(names.size + 1);
     this.#places = new Uint32Array(2 ** Math.ceil(Math.log2(2 * names.size + 1)));
   }
@@ -41,7 +41,7 @@ export class NameIndex {
   }
 
   /** Whether one of the names has these bytes. `hash`: of the bytes, by the hasher of the index. */
-  has({ a }: { readonly a: number }, bytes: Uint8Array, from: number, to: number): boolean {
+  has({ a }: { readonly a: number }, bytes: DataView, from: number, to: number): boolean {
     const places = this.#places;
     const last = places.length - 1;
     for (let steps = 0, place = a & last; steps < MOST_STEPS; steps++, place = (place + 1) & last) {
@@ -51,11 +51,13 @@ export class NameIndex {
     return false;
   }
 
-  #is(number: number, bytes: Uint8Array, from: number, to: number): boolean {
-    const start = this.#starts[number]!;
-    if (this.#starts[number + 1]! - start !== to - from) return false;
+  #is(number: number, bytes: DataView, from: number, to: number): boolean {
+    let at = this.#starts[number]!;
+    if (this.#starts[number + 1]! - at !== to - from) return false;
     const own = this.#bytes;
-    for (let i = from; i < to; i++) if (bytes[i] !== own[start + i - from]) return false;
+    let i = from;
+    for (; i + 4 <= to; i += 4, at += 4) if (bytes.getInt32(i) !== own.getInt32(at)) return false;
+    for (; i < to; i++, at++) if (bytes.getUint8(i) !== own.getUint8(at)) return false;
     return true;
   }
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { ContentHasher, SetHash } from './content-hash.ts';
+import { ContentHasher, SetHash, viewOf } from './content-hash.ts';
 import { NameBudget } from './name-budget.ts';
 import type { NameIndex } from './name-index.ts';
 import { MAX_DIFFERENCES, type NameSet, NameSets, type RequestedNames } from './name-set.ts';
@@ -12,9 +12,9 @@ function requested(...names: string[]): RequestedNames {
     let areIn = index !== undefined;
     for (const name of names) {
       const bytes = Buffer.from(name);
-      by.bytes(new DataView(bytes.buffer, bytes.byteOffset, bytes.length), 0, bytes.length);
+      by.bytes(viewOf(bytes), 0, bytes.length);
       sum.add(by);
-      areIn &&= index!.has(by, bytes, 0, bytes.length);
+      areIn &&= index!.has(by, viewOf(bytes), 0, bytes.length);
     }
     return { hash: sum, areIn };
   };
@@ -52,6 +52,19 @@ test('names that a set in use has cost no strings, in whatever order they come',
     };
     expect(sets.of(again)).toBe(set);
   }
+});
+
+test('where others have named the same in other orders, a client that names them only once costs no digest', () => {
+  const sets = new NameSets(hasher);
+  const set = sets.of(requested('a', 'b', 'c'), '', false);
+  expect(sets.of(requested('c', 'b', 'a'), '', false)).toBe(set);
+  let digests = 0;
+  const digest = (): string => `${digests++}`;
+  expect(sets.of({ ...requested('b', 'c', 'a'), digest }, '', false)).toBe(set);
+  expect(sorted(sets.of({ ...requested('b', 'c', 'd'), digest }, '', false))).toEqual(['b', 'c', 'd']);
+  expect(digests).toBe(0);
+  expect(sets.of({ ...requested('b', 'a', 'c'), digest })).toBe(set);
+  expect(digests).toBe(1);
 });
 
 test('names that make no difference are not kept', () => {

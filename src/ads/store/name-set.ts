@@ -102,19 +102,21 @@ export class NameSets {
 
   /**
    * @param address who is charged for the names if nobody else has them; likewise for {@link with} and {@link without}.
+   * @param repeats the client names them again in every request, in the same order: its digest is worth making.
    * @throws BadRequest if there is no room.
    */
-  of(requested: RequestedNames, address = ''): NameSet {
+  of(requested: RequestedNames, address = '', repeats = true): NameSet {
     if (requested.count === 0) return this.empty;
-    const digest = requested.digest();
-    const known = this.#byDigest.get(digest);
-    if (known !== undefined) return hold(known);
     const guess = this.#reordered.get(requested.count);
+    // Others have named as many in an order of their own: so will this client.
+    const digest = repeats || guess === undefined ? requested.digest() : undefined;
+    const known = digest === undefined ? undefined : this.#byDigest.get(digest);
+    if (known !== undefined) return hold(known);
     const { hash, areIn } = requested.hash(this.#hasher, guess?.index);
     const isGuess = areIn && guess!.set.hash.equals(hash);
     const found = isGuess ? hold(guess!.set) : this.#known(requested, hash);
     const set = found ?? this.#new(requested.strings(), hash, address);
-    this.#remember(digest, set);
+    if (digest !== undefined) this.#remember(digest, set);
     return set;
   }
 

@@ -25,7 +25,9 @@ export class Answering {
   readonly #writer: FrameWriter;
   readonly #events: AnsweringEvents;
   readonly #place: Permit;
-  readonly #end = new AbortController();
+  /** Of the answer that is being made. Few streams ask for any. */
+  #end: AbortController | undefined;
+  #closed = false;
   #lastNonce = '';
 
   constructor(host: AnsweringHost, writer: FrameWriter, address: string, events: AnsweringEvents) {
@@ -57,13 +59,15 @@ export class Answering {
   }
 
   close(): void {
-    this.#end.abort();
+    this.#closed = true;
+    this.#end?.abort();
     this.#place.leave();
   }
 
   async #answer(question: Parameters<Questions['answer']>[0]): Promise<void> {
+    this.#end = new AbortController();
     const answer = await this.#host.questions!.answer(question, this.#end.signal);
-    if (this.#end.signal.aborted) return;
+    if (this.#closed) return;
     if ('code' in answer) {
       this.#settled(() => this.#events.denied(answer));
       return;
@@ -79,6 +83,6 @@ export class Answering {
 
   #settled(tell: () => void): void {
     this.#place.leave();
-    if (!this.#end.signal.aborted) tell();
+    if (!this.#closed) tell();
   }
 }

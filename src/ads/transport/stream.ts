@@ -240,8 +240,9 @@ export class AdsStream {
       this.retire(OLD_AGE);
     } else {
       this.#reader.tick(now, this.#host.idle());
+      if (this.delivery?.awaitsTime !== true) return;
       this.#timePassed = true;
-      if (this.delivery !== undefined) this.#host.wake(this);
+      this.#host.wake(this);
     }
   }
 

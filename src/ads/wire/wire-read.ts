@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { hash } from 'node:crypto';
 import { BadRequest } from '../bad-request.ts';
-import { type ContentHasher, SetHash } from '../store/content-hash.ts';
+import { type ContentHasher, SetHash, viewOf } from '../store/content-hash.ts';
 import type { NameIndex } from '../store/name-index.ts';
 import type { RequestedNames } from '../store/name-set.ts';
 import type { Served } from '../store/served.ts';
@@ -26,7 +26,14 @@ export interface RequestedVersions {
    * The items that are not among the pairs, and the pairs that are not among the items. Strings are made only for the
    * latter; equal hashes count as equal pairs, so a client that makes hashes collide merely misses something.
    */
-  compare(indexes: readonly ServedIndex[]): { readonly items: readonly Served[]; readonly held: Map<string, string> };
+  compare(indexes: readonly ServedIndex[]): Compared;
+}
+
+interface Compared {
+  readonly items: readonly Served[];
+  readonly held: Map<string, string>;
+  /** Some pair is among the items. */
+  readonly anyCurrent: boolean;
 }
 
 /** A discovery request of either kind, as far as it matters. */
@@ -114,25 +121,30 @@ export class WireNames implements RequestedNames {
     this.#visit((from, to) => {
       hasher.bytes(view, from, to);
       hash.add(hasher);
-      areIn &&= index!.has(hasher, this.#buffer, from, to);
+      areIn &&= index!.has(hasher, view, from, to);
     });
     return { hash, areIn };
   }
 
   #visit(visit: (from: number, to: number) => void): void {
     if (this.count === 0) return;
-    const reader = new FieldReader(this.#buffer, this.#from, this.#to);
+    const buffer = this.#buffer;
+    const tag = this.#field * 8 + 2;
+    const reader = new FieldReader(buffer, this.#from, this.#to);
     while (reader.next()) {
       if (reader.field !== this.#field) continue;
       reader.expectBytes();
-      const { from, to } = reader;
-      if (to > from && !(to === from + 1 && this.#buffer[from] === STAR)) visit(from, to);
+      let { from, to } = reader;
+      for (;;) {
+        if (to > from && !(to === from + 1 && buffer[from] === STAR)) visit(from, to);
+        // As in addRun.
+        if (to + 2 > this.#to || buffer[to] !== tag || buffer[to + 1]! > 127) break;
+        from = to + 2;
+        to = from + buffer[to + 1]!;
+      }
+      reader.at = to;
     }
   }
-}
-
-function viewOf({ buffer, byteOffset, length }: Buffer): DataView {
-  return new DataView(buffer, byteOffset, length);
 }
 
 function expectName(from: number, to: number): void {
@@ -165,8 +177,8 @@ class WireVersions implements RequestedVersions {
     this.#visit(reader, () => this.count++);
   }
 
-  compare(indexes: readonly ServedIndex[]): { items: readonly Served[]; held: Map<string, string> } {
-    if (this.#areThose(indexes)) return { items: [], held: new Map<string, string>() };
+  compare(indexes: readonly ServedIndex[]): Compared {
+    if (this.#areThose(indexes)) return { items: [], held: new Map<string, string>(), anyCurrent: this.count > 0 };
     const isHeld = indexes.map(({ items }) => new Uint8Array(items.length));
     const others: number[] = [];
     this.#visitAll(({ a, b }, start) => {
@@ -179,7 +191,8 @@ class WireVersions implements RequestedVersions {
       others.push(start);
     });
     const held = new Map(others.map((start) => this.#entry(start)));
-    return { items: indexes.flatMap(({ items }, at) => items.filter((_, i) => isHeld[at]![i] === 0)), held };
+    const items = indexes.flatMap((index, at) => index.items.filter((_, i) => isHeld[at]![i] === 0));
+    return { items, held, anyCurrent: this.count > others.length };
   }
 
   /** Whether the client holds what there is, as nearly all do that come back to a new replica. */
@@ -251,7 +264,11 @@ class WireVersions implements RequestedVersions {
 const NO_NAMES = new WireNames(Buffer.alloc(0), -1);
 const NO_VERSIONS: RequestedVersions = {
   count: 0,
-  compare: (indexes) => ({ items: indexes.flatMap(({ items }) => items), held: new Map<string, string>() }),
+  compare: (indexes) => ({
+    items: indexes.flatMap(({ items }) => items),
+    held: new Map<string, string>(),
+    anyCurrent: false,
+  }),
 };
 
 /** `envoy.service.discovery.v3.DiscoveryRequest` */

@@ -20,6 +20,7 @@ import { type NodeFacts, readNode } from '../../reconcilers/proxy-node.ts';
 import { selectSidecar } from '../../reconcilers/sidecar/sidecar.ts';
 import { augmentLabels, localityOfLabels } from '../../reconcilers/core/workload.ts';
 import { type Inputs, type MeshOptions, optionsOf } from '../inputs.ts';
+import { Reads } from './reads.ts';
 import { type SelectedNames, type WorkloadClass, workloadClass } from './workload-classes.ts';
 import type { Workloads } from '../objects/workloads.ts';
 import type { Selectors } from './selectors.ts';
@@ -103,21 +104,9 @@ export interface ProxyDeps {
 }
 
 export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
-  /** What the nodes of proxies say that are about to be admitted: each is read once. */
-  const previewed = new WeakMap<ConnectedProxy, { readonly options: MeshOptions; readonly node: Node }>();
-  const preview = (proxy: ConnectedProxy, options: MeshOptions): Node => {
-    const node = nodeOf(proxy, options);
-    previewed.set(proxy, { options, node });
-    return node;
-  };
-  const admitted = (proxy: ConnectedProxy, options: MeshOptions): Node => {
-    const known = previewed.get(proxy);
-    previewed.delete(proxy);
-    return known?.options === options ? known.node : nodeOf(proxy, options);
-  };
-  const view = (proxy: ConnectedProxy, read: Reader, node: typeof nodeOf): ResolvedProxy => {
+  const view = (proxy: ConnectedProxy, read: Reader): ResolvedProxy => {
     const options = optionsOf(read, deps.inputs);
-    const result = node(proxy, options);
+    const result = nodeOf(proxy, options);
     if ('error' in result) return result;
     const { cluster } = result.node;
     return viewOf(
@@ -127,11 +116,30 @@ export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
       deps,
     );
   };
+  /** Views of proxies that are about to be admitted: nearly all are still the same by then. */
+  const previewed = new WeakMap<ConnectedProxy, { readonly reads: Reads; readonly result: ResolvedProxy }>();
+  const known = (proxy: ConnectedProxy, read: Reader): ResolvedProxy | undefined => {
+    const found = previewed.get(proxy);
+    return found?.reads.again(read) === true ? found.result : undefined;
+  };
+  const preview = (proxy: ConnectedProxy): ResolvedProxy => {
+    const present = known(proxy, graph.present);
+    if (present !== undefined) return present;
+    const reads = new Reads(graph.present);
+    const result = view(proxy, reads);
+    previewed.set(proxy, { reads, result });
+    return result;
+  };
+  const admitted = (proxy: ConnectedProxy, read: Reader): ResolvedProxy => {
+    const result = known(proxy, read) ?? view(proxy, read);
+    previewed.delete(proxy);
+    return result;
+  };
   const resolved = graph.derive(
     'resolvedProxies',
     deps.inputs.proxies,
     (key, proxy, read, emit: Emit<ResolvedProxy>) => {
-      emit(key, view(proxy, read, admitted));
+      emit(key, admitted(proxy, read));
     },
   );
   const keyed = (name: string, keyOf: (view: AcceptedProxy) => string | undefined) =>
@@ -141,7 +149,7 @@ export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
     });
   return {
     resolved,
-    preview: (proxy) => view(proxy, graph.present, preview),
+    preview,
     byScope: keyed('proxies by scope', (view) => view.scope.key),
     byTraits: keyed('proxies by traits', (view) => traitsKey(view.scope.traits)),
     byViewTraits: keyed('proxies by traits of views', (view) => viewTraitsKey(view.scope.traits)),
