@@ -121,7 +121,7 @@ export interface RequestAccess {
   atGateway(stream: string): GatewayAccess | undefined;
 }
 
-/** @param others further kinds of objects with routes. Where these have a host, a VirtualService loses it. */
+/** @param others further kinds of objects with routes: for the same host, these win over VirtualServices. */
 export function buildMesh(
   graph: Graph,
   encoder: Encoder,

@@ -5,9 +5,7 @@ export type Place =
   /** An entry of `status.parents` of a route: what we say about one of the parents that it names. */
   | { readonly in: 'parents'; readonly ref: StatusReference }
   /** An entry of `status.ancestors` of a policy. */
-  | { readonly in: 'ancestors'; readonly ref: StatusReference }
-  /** An entry of `status.listeners` of a Gateway. */
-  | { readonly in: 'listeners'; readonly name: string };
+  | { readonly in: 'ancestors'; readonly ref: StatusReference };
 
 /** As the object writes it. Source: ParentReference of the Gateway API. */
 export interface StatusReference {
@@ -26,8 +24,6 @@ export function placeKey(place: Place): string {
   switch (place.in) {
     case 'object':
       return place.in;
-    case 'listeners':
-      return `${place.in}/${place.name}`;
     case 'parents':
     case 'ancestors': {
       const { group = 'gateway.networking.k8s.io', kind = 'Gateway', namespace, name, sectionName, port } = place.ref;

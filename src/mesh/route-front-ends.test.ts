@@ -85,7 +85,7 @@ function pointers(graph: Graph): { readonly input: Input<Pointer>; readonly fron
           ...{ precedence: precedence.everyRequest, operation: pointer.to },
           action: { kind: 'forward' as const, backends, mirrors: [], retriesStay: false },
         };
-        return { rules: [rule], isComplete: false, problems: [] };
+        return { rules: [rule], isComplete: true, problems: [] };
       },
     },
   };

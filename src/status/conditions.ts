@@ -29,16 +29,20 @@ const NOT_ACCEPTED: readonly ProblemReason[] = ['InternalError', 'Invalid', 'Con
 /** Findings that leave an object accepted, although it does less or more than its owner meant. */
 const REMARKS: readonly ProblemReason[] = ['UnsupportedField', 'Ineffective', 'TooBroad'];
 
-/** What is said at each place, of what is wrong there and what is wrong everywhere. */
+/** Conditions for each place, from the problems at that place and those of the whole object. */
 export function conditionsByPlace(
   generation: number,
   places: readonly Place[],
   problems: readonly Problem[],
   waits?: string | undefined,
 ): readonly PlacedConditions[] {
+  const keys = new Set(places.map(placeKey));
+  // What is wrong at a place of which nothing is said must not be lost.
+  const keyOf = ({ place }: Problem) =>
+    place !== undefined && keys.has(placeKey(place)) ? placeKey(place) : undefined;
   return places.map((place) => {
     const key = placeKey(place);
-    const here = problems.filter((problem) => problem.place === undefined || placeKey(problem.place) === key);
+    const here = problems.filter((problem) => (keyOf(problem) ?? key) === key);
     return { place, conditions: conditionsOf(generation, here, waits) };
   });
 }

@@ -73,15 +73,6 @@ test.each([
   expect(mergeEntries(list, merged, said(...ours), own, now)).toBeUndefined();
 });
 
-test('the listeners of a Gateway are all ours', () => {
-  const listener = (name: string): Place => ({ in: 'listeners', name });
-  const there = [{ name: 'old' }, { name: 'a', attachedRoutes: 3 }];
-  expect(mergeEntries('listeners', there, said(listener('a'), listener('b')), own, now)).toMatchObject([
-    { name: 'a', attachedRoutes: 3, conditions: [{ type: 'Accepted' }] },
-    { name: 'b' },
-  ]);
-});
-
 test.each([{}, null, 7, { parentRef: 7, controllerName: CONTROLLER }, { parentRef: { name: {} }, controllerName: 1 }])(
   'what is no entry (%j) stays',
   (odd) => {

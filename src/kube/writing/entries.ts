@@ -10,16 +10,15 @@ export interface DesiredConditions {
   readonly conditions: readonly DesiredCondition[];
 }
 
-/** The name of this controller in entries, as the Gateway API asks for: several may have something to say about an object. */
+/** The name of this controller in entries: several controllers may write to one status. */
 export const CONTROLLER = 'fairlead.dev/gateway-controller';
 
 /** How many entries a list may have. Source: the CRDs of the Gateway API. */
-const MOST: Readonly<Record<EntryList, number>> = { parents: 32, ancestors: 16, listeners: 64 };
+const MOST: Readonly<Record<EntryList, number>> = { parents: 32, ancestors: 16 };
 
 /**
- * The list to write, or undefined if the existing one says the same. Entries of other controllers stay as they are, and
- * keep their place; ours that are no longer desired are removed. If the list is full, what is left of ours is left out.
- * The listeners of a Gateway are all of its one controller.
+ * The list to write, or undefined if the existing one says the same. Entries of other controllers stay as they are, in
+ * their order; ours that are no longer desired are removed. If the list is full, what is left of ours is left out.
  *
  * @param own types of conditions that are ours alone.
  */
@@ -64,10 +63,8 @@ export function mergeEntries(
 /** What an entry of ours is about; undefined: it is not ours. */
 function placeOf(list: EntryList, entry: unknown): Place | undefined {
   if (!isObject(entry)) return undefined;
-  const { name, controllerName } = entry;
-  if (list === 'listeners') return typeof name === 'string' ? { in: list, name } : undefined;
   const ref = entry[refField[list]];
-  if (controllerName !== CONTROLLER || !isObject(ref)) return undefined;
+  if (entry['controllerName'] !== CONTROLLER || !isObject(ref)) return undefined;
   // A field of another type cannot be equal to one of ours.
   return { in: list, ref: ref as unknown as StatusReference };
 }
@@ -78,8 +75,6 @@ function identityOf(place: Place): Json {
   switch (place.in) {
     case 'object':
       return {};
-    case 'listeners':
-      return { name: place.name };
     case 'parents':
     case 'ancestors':
       return { [refField[place.in]]: place.ref, controllerName: CONTROLLER };

@@ -7,6 +7,7 @@ import { sleep, type Clock } from '../../base/clock.ts';
 import type { DesiredCondition } from './conditions.ts';
 import { conditionsAt } from './entries.ts';
 import { isObject, type Json } from '../../api/json.ts';
+import { type Place, placeKey } from '../../api/place.ts';
 import type { Log } from '../client/log.ts';
 import type { Outages } from '../client/outages.ts';
 import { collectionPath } from '../client/paths.ts';
@@ -56,6 +57,11 @@ interface Report {
   readonly message: string;
 }
 
+/** One for each place, generation and reason. */
+function eventKey(generation: number, reason: string, place: Place): string {
+  return place.in === 'object' ? `${generation}/${reason}` : `${generation}/${reason}/${placeKey(place)}`;
+}
+
 /**
  * Creates an Event, of type Warning, as `kubectl describe` shows it: if an object is not accepted, or rejected by
  * proxies, one per object, generation and reason; and for what else is reported about one. Events are hints: if the queue
@@ -97,7 +103,7 @@ export class EventRecorder {
         const { reason, message } = condition;
         const isNews = condition.status === 'False' && !saysTheSame(conditionsAt(before, place), condition);
         if (noted.has(condition.type) && isNews)
-          this.report({ key: `${generation}/${reason}`, object, reason, message });
+          this.report({ key: eventKey(generation, reason, place), object, reason, message });
       }
   }
 

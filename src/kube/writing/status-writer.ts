@@ -263,7 +263,8 @@ export class StatusWriter {
     const hasAddresses =
       entry.desired.addresses === undefined || isSame(() => isDeepStrictEqual(there['addresses'] ?? [], addresses));
     // Istio writes text. What it has written is left to it, as long as it is right.
-    const isObserved = !type.custom || `${textOrNumber(there['observedGeneration'])}` === `${generation}`;
+    const isObserved =
+      !type.custom || own === undefined || `${textOrNumber(there['observedGeneration'])}` === `${generation}`;
     if (conditions === undefined && lists === undefined && hasAddresses && isObserved) return undefined;
     const status = {
       ...(conditions && { conditions }),
@@ -372,26 +373,24 @@ function mergedLists(
   types: readonly string[],
   now: string,
 ): Json | undefined {
-  const lists = ENTRY_LISTS.filter((list) => list !== 'listeners' || said.some(({ place }) => place.in === list));
-  const merged = lists.flatMap((list) => {
+  const merged = ENTRY_LISTS.flatMap((list) => {
     const entries = mergeEntries(list, there[list], said, types, now);
     return entries === undefined ? [] : [[list, entries] as const];
   });
   return merged.length === 0 ? undefined : Object.fromEntries(merged);
 }
 
-const ENTRY_LISTS: readonly EntryList[] = ['parents', 'ancestors', 'listeners'];
+const ENTRY_LISTS: readonly EntryList[] = ['parents', 'ancestors'];
 
 /** The part that we write. */
 function statusOf(object: KubernetesObject & { readonly status?: unknown }): Json {
-  const { conditions, addresses, observedGeneration, parents, ancestors, listeners } = isObject(object.status)
+  const { conditions, addresses, observedGeneration, parents, ancestors } = isObject(object.status)
     ? object.status
     : {};
   return {
     ...(conditions !== undefined && { conditions }),
     ...(parents !== undefined && { parents }),
     ...(ancestors !== undefined && { ancestors }),
-    ...(listeners !== undefined && { listeners }),
     ...(addresses !== undefined && { addresses }),
     ...(observedGeneration !== undefined && { observedGeneration }),
   };

@@ -112,7 +112,6 @@ function* routesOfService(
   const tables = tablesOf(service, port, view, read, deps);
   for (const target of targetsOf(list, view, read, deps)) {
     const { client } = target;
-    const chosen = deps.bindings.chosen(read, routes, { client, listenerPort: port });
     for (const table of tables) {
       const isOwn = isOwnTable(table);
       if (isOwn && target.local) continue;
@@ -120,6 +119,7 @@ function* routesOfService(
       // A table for a single service needs no names.
       const domains = isOwn ? ['*'] : freeDomains({ client, host, service, port, listenerPort }, view, read, deps);
       if (domains.length === 0) continue;
+      const chosen = deps.bindings.chosen(read, routes, { client, listenerPort });
       const place = { list: target.list, view, local: target.local, table, host, namespace, declares: true, domains };
       yield { place, port, service: id, rule, uses: usesOf(chosen, target, listenerPort, read, deps) };
     }
@@ -147,12 +147,13 @@ function* routesOfHost(
   for (const target of targetsOf(list, view, read, deps))
     for (const port of ports) {
       const { client } = target;
-      const chosen = deps.bindings.chosen(read, activeOn(port), { client, listenerPort: port });
-      // If several objects have routes for the host, it is there once: Envoy accepts a domain only once.
-      if (chosen[0]?.key !== bindingKey) continue;
+      const active = activeOn(port);
       const service = alias && portNumbered(alias.ports, port) ? alias : undefined;
       for (const table of [String(port), ...proxied]) {
         const listenerPort = portOfTable(table, port);
+        const chosen = deps.bindings.chosen(read, active, { client, listenerPort });
+        // If several objects have routes for the host, it is there once: Envoy accepts a domain only once.
+        if (chosen[0]?.key !== bindingKey) continue;
         const subject = { client, host, port, listenerPort, ...(service && { service }) };
         const domains = freeDomains(subject, view, read, deps);
         if (domains.length === 0) continue;

@@ -8,10 +8,11 @@ import { freeDomains } from '../clients/free-domains.ts';
 import { clientOf } from '../clients/lookups.ts';
 import { optionsOf } from '../inputs.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
+import type { PortDeps } from '../clients/served-ports.ts';
 import type { RouteDeps } from './virtual-hosts.ts';
 
 /** What gRPC's own clients can dial: each name of a service, with each of its ports. */
-export function declareApiListeners(graph: Graph, deps: RouteDeps): Members {
+export function declareApiListeners(graph: Graph, deps: RouteDeps & PortDeps): Members {
   return graph.derive(
     'apiListeners',
     deps.views.serviceViews,

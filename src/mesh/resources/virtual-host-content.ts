@@ -3,7 +3,7 @@ import type { Route } from '../../envoy/gen/types.gen.ts';
 import { buildRoutes, clustersOf } from '../../envoy/route/route.ts';
 import type { Traits } from '../../model/traits.ts';
 import { type DefaultRouteInput, settleDefaultRoute } from '../../settle/default-route.ts';
-import { type EncodedRoutes, joinRoutes, reachedOf } from './encoded-routes.ts';
+import { type EncodedRoutes, joinRoutes } from './encoded-routes.ts';
 
 /** What a virtual host of a sidecar serves. */
 export interface Content {
@@ -15,10 +15,10 @@ export interface Content {
 /**
  * Undefined if none of the routes applies to these clients.
  *
- * @param pieces of one or more objects, in the order in which they are evaluated.
+ * @param pieces that requests can reach, of one or more objects, in the order in which they are evaluated.
  */
 export function routedContent(pieces: readonly EncodedRoutes[]): Content | undefined {
-  const encoded = joinRoutes(reachedOf(pieces));
+  const encoded = joinRoutes(pieces);
   return encoded.routes.length > 0 ? { encoded } : undefined;
 }
 

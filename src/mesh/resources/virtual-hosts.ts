@@ -6,12 +6,9 @@ import { buildVirtualHost } from '../../envoy/route/virtual-host.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
 import { MESH } from '../../model/route-binding.ts';
 import type { MeshService } from '../../model/service.ts';
-import type { CoveredServices } from '../clients/covered-services.ts';
 import { isServedNow } from '../clients/destinations.ts';
 import { clientOf } from '../clients/lookups.ts';
-import type { RouteHosts } from '../clients/route-hosts.ts';
 import { type HostPlace, type HostRoutes, type RoutesOfView, ownClients } from '../clients/routes-of-view.ts';
-import type { PortsByRoutes } from '../clients/served-ports.ts';
 import type { Views } from '../clients/views.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
 import type { ServiceEndpoints } from '../objects/endpoints.ts';
@@ -20,6 +17,7 @@ import { type Rules, ruleOf } from '../objects/rules.ts';
 import type { Services } from '../objects/services.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
 import { type Settings, settingOf } from '../settings.ts';
+import { reachedOf } from './encoded-routes.ts';
 import { type RoutePieces, declareRoutePieces } from './route-pieces.ts';
 import { type Content, defaultContent, routedContent } from './virtual-host-content.ts';
 
@@ -35,9 +33,6 @@ export interface RouteDeps {
   readonly services: Services;
   readonly rules: Rules;
   readonly bindings: RouteBindings;
-  readonly coveredServices: CoveredServices;
-  readonly routeHosts: RouteHosts;
-  readonly portsByRoutes: PortsByRoutes;
   readonly sidecars: Sidecars;
   readonly views: Views;
   readonly routesOfView: RoutesOfView;
@@ -77,7 +72,7 @@ function virtualHostOf(routes: HostRoutes, read: Reader, deps: RouteDeps, pieces
   const { host, domains, declares } = place;
   const service = key === '' ? undefined : read.get(deps.services.services, key);
   const content =
-    routedContent(uses.flatMap((use) => pieces.of(read, use))) ??
+    routedContent(uses.flatMap((use) => reachedOf(pieces.of(read, use)))) ??
     (declares && service !== undefined ? contentOf(service, routes, read, deps) : undefined);
   if (content === undefined) return undefined;
   const { own, encoded } = content;

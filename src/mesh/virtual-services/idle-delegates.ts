@@ -2,7 +2,7 @@ import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import type { VirtualServices } from './virtual-services.ts';
 import type { HasProblems } from '../findings/problems.ts';
 
-/** VirtualServices without hosts, whose routes are only for others that delegate to them: and nobody does. */
+/** VirtualServices without hosts that no other VirtualService delegates to. */
 export function declareIdleDelegates(graph: Graph, { parsed }: VirtualServices): Collection<HasProblems> {
   const delegating = graph.index('delegating routes', parsed, (_, { models }) => [
     ...new Set(

@@ -50,7 +50,7 @@ export function* uselessRoutes(
       return hosts === undefined || (taking !== undefined && acceptsSome(taking, model, own));
     });
     for (const kind of taken) useful.add(kind);
-    // Of none at all, something else is said.
+    // Another finding covers the case where none applies.
     if (taken.length > 0 && !written.some((kind) => taken.includes(kind)))
       idle.push(problem(model, `spec.gateways[${i}]`, `${ofGateway(gateway, taken)} ${advice(taken, written)}`));
   }
@@ -80,15 +80,16 @@ function advice(taken: readonly RouteKind[], written: readonly RouteKind[]): str
 
 function whyUseless(kind: RouteKind, model: VirtualServiceModel, read: Reader, deps: DestinationDeps): string {
   if (!model.gateways.includes(meshGateway)) return 'has no effect: no server of its Gateways takes such routes.';
-  const protocols = [...new Set(protocolsOf(model, read, deps))].join(', ');
-  const ports = `has no effect: the ports of its hosts have protocol ${protocols}`;
+  const protocols = [...new Set(protocolsOf(model, read, deps))];
+  const ports = `has no effect: the ports of its hosts have protocol ${protocols.join(', ')}`;
+  const fitting = kinds.filter((other) => protocols.some(takes[other])).join(' or ');
   switch (kind) {
     case 'http':
-      return `${ports}, and proxies do not look into these connections. Declare a port as HTTP where the application sends plain HTTP, or write ${protocols.includes('TCP') ? 'tcp' : 'tls'} routes.`;
+      return `${ports}, and proxies do not look into these connections. Declare a port as HTTP where the application sends plain HTTP, or write ${fitting} routes.`;
     case 'tls':
       return `${ports}, and only connections to ports with protocol TLS or HTTPS have a server name for sidecars. Declare the protocol, or write other routes.`;
     case 'tcp':
-      return `${ports}, and tcp routes are only for TCP. Write ${protocols.includes('TLS') || protocols.includes('HTTPS') ? 'tls' : 'http'} routes.`;
+      return `${ports}, and tcp routes are only for TCP. Write ${fitting} routes.`;
   }
 }
 
@@ -118,7 +119,7 @@ export function* uselessPorts(model: VirtualServiceModel, read: Reader, deps: De
   const useful = kinds.filter((kind) => [...protocols.values()].some((same) => same.some(takes[kind])));
   const meant = oneOf(protocols, 'one that they have');
   for (const { kind, port, field } of limited) {
-    // Of none at all, something else is said.
+    // Another finding covers the case where none applies.
     if (!useful.includes(kind)) continue;
     const same = protocols.get(port) ?? [];
     if (same.some(takes[kind])) continue;
