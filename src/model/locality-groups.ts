@@ -1,16 +1,10 @@
 import { compareText } from './age.ts';
+import type { Placed } from './assignment.ts';
 import type { Labels } from './labels.ts';
 import type { LocalityLbSetting } from './traffic-policy.ts';
 import type { Topology } from './topology.ts';
 import { type LocalityPlan, networkLabel } from './locality.ts';
 import { ownValue } from './own-value.ts';
-
-export interface Placed {
-  /** `region/zone/subzone`; empty if unknown. */
-  readonly locality: string;
-  readonly weight: number;
-  readonly labels: Labels;
-}
 
 /** Endpoints with the same locality and priority. */
 export interface LocalityGroup<Item extends Placed> {

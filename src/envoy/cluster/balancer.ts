@@ -1,6 +1,6 @@
 import type { MeshService } from '../../model/service.ts';
 import type { BackendUtilization, LoadBalancer, OutlierDetection, TrafficPolicy } from '../../model/traffic-policy.ts';
-import { sendsUnhealthy } from '../endpoint/assignment.ts';
+import { sendsUnhealthy } from '../../model/policy-resolution.ts';
 import { duration } from '../duration.ts';
 import type {
   Cluster,
