@@ -5,8 +5,14 @@ import { differences } from '../../../test/truth/difference.ts';
 import { normalise, recorded, type Tree } from '../../../test/truth/normalise.ts';
 import { clusterOf, clustersOf, endpointOf, httpOptionsOf, jsonOf, settingsOf } from '../testing/clusters.ts';
 import { reconcileMeshConfig } from '../../reconcilers/mesh-config/mesh-config.ts';
-import { fixedClusters } from './fixed-clusters.ts';
+import { type FixedClustersInput, settleFixedClusters } from '../../settle/fixed-clusters.ts';
+import { buildFixedCluster } from './fixed-clusters.ts';
+import type { Cluster } from '../gen/types.gen.ts';
 import { entryOf, port, serviceOf, traitsOf } from '../testing/listeners.ts';
+
+function fixedClusters(input: FixedClustersInput): readonly Cluster[] {
+  return settleFixedClusters(input).map((fixed) => buildFixedCluster(fixed, input.traits, input.settings));
+}
 
 /** The clusters that were recorded for a proxy of a truth case. */
 function truth(name: string, proxy: string): { [name: string]: Tree } {

@@ -7,7 +7,7 @@ import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { Workload } from '../../model/endpoint.ts';
 import { isWildcard } from '../../model/host.ts';
 import { printSelector, selected, selects } from '../../model/labels.ts';
-import { coverAny } from '../../model/locality-groups.ts';
+import { coverAny } from '../../settle/locality-groups.ts';
 import { resolvePolicy, subsetOf } from '../../model/policy-resolution.ts';
 import { type MeshService, isTls } from '../../model/service.ts';
 import type { DestinationRuleModel, LocalityLbSetting, Subset, TrafficPolicy } from '../../model/traffic-policy.ts';
