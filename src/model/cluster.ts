@@ -22,7 +22,7 @@ export interface OutboundCluster {
   /** Name of the subset; absent: the host itself. */
   readonly subset?: string | undefined;
   /** The rule that clients use for the service. */
-  readonly rule?: DestinationRuleModel | undefined;
+  readonly rule?: Pick<DestinationRuleModel, 'namespace' | 'name'> | undefined;
   /** The policy in force for the port and subset. */
   readonly policy: TrafficPolicy;
   readonly protocol: UpstreamProtocol;
