@@ -1,6 +1,6 @@
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import type { VirtualServices } from '../objects/virtual-services.ts';
-import type { HasProblems } from './problems.ts';
 
 /** VirtualServices without hosts, whose routes are only for others that delegate to them: and nobody does. */
 export function declareIdleDelegates(graph: Graph, { parsed }: VirtualServices): Collection<HasProblems> {

@@ -1,4 +1,4 @@
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import { boundProblems } from '../../api/problem-list.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { type DestinationTarget, destinationKey } from '../../model/client.ts';
@@ -14,7 +14,6 @@ import { toldTo } from '../../settle/delegate.ts';
 import { missingDestination } from '../../settle/missing-destination.ts';
 import { type GatewayHosts, declareGatewayHosts, outsideGateways } from './gateway-hosts.ts';
 import { declareIdleDelegates } from './idle-delegates.ts';
-import type { HasProblems } from './problems.ts';
 import { addressHosts, uselessPorts, uselessRoutes } from './useless-routes.ts';
 import { type NamedService, resolveDestination } from '../../settle/destination.ts';
 import { type DestinationDeps, namedService, targetOf } from '../clients/destinations.ts';

@@ -1,6 +1,6 @@
 import type { DestinationRule } from '../../api/gen/destination-rule.gen.ts';
 import type { ObjectRef } from '../../api/object.ts';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import { boundProblems } from '../../api/problem-list.ts';
 import { quote } from '../../api/quote.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
@@ -17,7 +17,6 @@ import { concreteService } from '../clients/lookups.ts';
 import type { VirtualServices } from '../objects/virtual-services.ts';
 import { type Workloads, selectedWorkloads } from '../objects/workloads.ts';
 import type { DestinationDeps } from '../clients/destinations.ts';
-import type { HasProblems } from './problems.ts';
 import { oneOf, takesHttp } from './useless-routes.ts';
 
 /** A traffic policy as it is written somewhere in a rule. */

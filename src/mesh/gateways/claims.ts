@@ -1,10 +1,9 @@
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import type { Parent } from '../../model/route-binding.ts';
 import { type VirtualServiceModel, nameOfParent } from '../../model/virtual-service.ts';
 import { toldTo } from '../../settle/delegate.ts';
 import { matchCanHold } from '../../settle/virtual-service-selection.ts';
-import type { HasProblems } from '../findings/problems.ts';
 import { type GatewayDeps, type Routers, routerClient } from './routers.ts';
 
 /** At most this many are reported for a VirtualService on a gateway. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ObjectRef } from '../../api/object.ts';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { EncodedEndpoint } from '../../envoy/endpoint/assignment-endpoint.ts';
 import { buildAssignment } from '../../envoy/endpoint/assignment.ts';
@@ -26,7 +26,6 @@ import {
   mostAssignmentsOfLabels,
   needsKey,
 } from './places.ts';
-import type { HasProblems } from '../findings/problems.ts';
 import {
   type ClusterDeps,
   type Demand,

@@ -1,3 +1,4 @@
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { buildCluster } from '../../envoy/cluster/clusters.ts';
 import type { TopologyNeeds } from '../../model/locality.ts';
@@ -10,7 +11,6 @@ import { declareAssignments } from './assignments.ts';
 import { NO_ENDPOINTS } from '../objects/endpoint-groups.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 import { type Topologies, declareTopologies, placesOf } from './places.ts';
-import type { HasProblems } from '../findings/problems.ts';
 import {
   type ClusterDeps,
   type Demand,
