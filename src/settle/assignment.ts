@@ -1,8 +1,7 @@
 import type { AssignableEndpoint, GatewayEndpoint, SettledAssignment, SettledLocality } from '../model/assignment.ts';
 import type { Affinity } from '../model/cluster-mesh.ts';
 import { isDraining } from '../model/endpoint.ts';
-import type { Labels } from '../model/labels.ts';
-import { selected } from '../model/labels.ts';
+import { type Labels, selected } from '../model/labels.ts';
 import { groupByLocality, type LocalityGroup, partsOf, placeGroups } from './locality-groups.ts';
 import { localityPlan } from './locality-plan.ts';
 import type { ClusterSettings } from '../model/mesh-config.ts';

@@ -8,7 +8,9 @@ import { reconcileDestinationRule } from '../../reconcilers/destination-rule/des
 import { mergeRules } from '../../settle/destination-rule-merge.ts';
 import { reconcileMeshConfig } from '../../reconcilers/mesh-config/mesh-config.ts';
 import { settleClusters } from '../../settle/clusters.ts';
+import { type FixedClustersInput, settleFixedClusters } from '../../settle/fixed-clusters.ts';
 import { buildCluster } from '../cluster/clusters.ts';
+import { buildFixedCluster } from '../cluster/fixed-clusters.ts';
 import type { Cluster } from '../gen/types.gen.ts';
 import type { Json } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
@@ -93,6 +95,10 @@ export function clusterOf(given: ClustersCase, subset = ''): Members {
   const found = [...clustersOf(given)].find(([name]) => name.split('|')[2] === subset);
   if (found === undefined) throw new Error('there is no such cluster');
   return found[1];
+}
+
+export function fixedClusters(input: FixedClustersInput): readonly Cluster[] {
+  return settleFixedClusters(input).map((fixed) => buildFixedCluster(fixed, input.traits, input.settings));
 }
 
 /** As protobuf JSON, which also proves that Envoy's types can hold it. */
