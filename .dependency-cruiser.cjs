@@ -60,6 +60,13 @@ module.exports = {
       to: { path: '^src/model/(virtual-service|sidecar)' },
     },
     {
+      // Which clusters and endpoints clients have, and what these speak, is settled before it is spelled.
+      name: 'envoy-spells-clusters-and-endpoints',
+      severity: 'error',
+      from: { path: '^src/envoy/' },
+      to: { path: '^src/model/(cluster-mesh|dns-endpoints|locality|network|policy-resolution|topology)\\.ts$' },
+    },
+    {
       // Routes are selected, and asked for, whatever kind of object they are from.
       name: 'selection-knows-no-kind-of-route',
       severity: 'error',

@@ -1,3 +1,4 @@
+import type { HasProblems } from './api/problem.ts';
 import type { Collection, Draft, Graph } from './cache/graph.ts';
 import type { Publication, World } from './ads/store/publication.ts';
 import type { Encoder } from './envoy/encode/encoder.ts';
@@ -27,7 +28,7 @@ import { declareNetworks } from './mesh/objects/networks.ts';
 import { declarePeerModes } from './mesh/objects/peer-modes.ts';
 import { declarePolicies } from './mesh/objects/policies.ts';
 import { declareRules } from './mesh/objects/rules.ts';
-import { type HasProblems, type Problems, declareProblems } from './mesh/findings/problems.ts';
+import { type Problems, declareProblems } from './mesh/findings/problems.ts';
 import { accessOf } from './mesh/resources/access.ts';
 import { type ResolvedProxy, declareProxies } from './mesh/clients/proxies.ts';
 import { declareSelectedNames, declareWorkloadClasses } from './mesh/clients/workload-classes.ts';

@@ -40,3 +40,8 @@ export type ProblemReason =
   | 'RefNotFound'
   /** A bug of ours while processing this object; its last good state is served. -> Accepted=False */
   | 'InternalError';
+
+/** A result that comes with findings about the objects that it was made from. */
+export interface HasProblems {
+  readonly problems: readonly Problem[];
+}

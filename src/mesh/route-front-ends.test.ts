@@ -4,14 +4,13 @@ import { objectOf, proxy, route, service, slice } from '../../test/harness/lab.t
 import type { Kind } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import type { Place } from '../api/place.ts';
-import type { Problem } from '../api/problem.ts';
+import type { HasProblems, Problem } from '../api/problem.ts';
 import { type Emit, Graph, type Input, type Write } from '../cache/graph.ts';
 import { buildMesh } from '../mesh.ts';
 import { type DestinationName, targetIn } from '../model/client.ts';
 import { MESH, type Parent, type RouteBinding } from '../model/route-binding.ts';
 import { precedence } from '../model/route.ts';
 import { declareVerdicts } from './findings/conditions.ts';
-import type { HasProblems } from './findings/problems.ts';
 import { ONE, defaultMeshOptions } from './inputs.ts';
 import type { InForce } from './objects/in-force.ts';
 import type { RouteFrontEnd } from './objects/route-bindings.ts';

@@ -72,6 +72,7 @@ export type Targets = ReadonlyMap<string, DestinationTarget>;
 /** Of a destination that the table was made for. */
 export function targetIn(targets: Targets, destination: DestinationName): DestinationTarget {
   const target = targets.get(destinationKey(destination));
-  if (target === undefined) throw new Error(`a destination was not resolved beforehand: ${destinationKey(destination)}`);
+  if (target === undefined)
+    throw new Error(`a destination was not resolved beforehand: ${destinationKey(destination)}`);
   return target;
 }

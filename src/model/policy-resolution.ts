@@ -1,4 +1,5 @@
 import { firstBy, remembered } from './remembered.ts';
+import type { MeshService } from './service.ts';
 import type { ClientTls, DestinationRuleModel, HashKey, Subset, TrafficPolicy } from './traffic-policy.ts';
 
 /** The blocks that port settings replace, even if they leave them out. */
@@ -81,6 +82,14 @@ function tlsModeOf(
   port: number,
 ): ClientTls['mode'] | undefined {
   return (level.portPolicies[port]?.tls ?? level.policy.tls)?.mode;
+}
+
+/**
+ * Endpoints that are not ready are sent, marked as such, so that Envoy does not enter panic mode. A rule with
+ * `minHealthPercent` asks for panic mode, which would send requests to them.
+ */
+export function sendsUnhealthy(policy: TrafficPolicy, service: Pick<MeshService, 'trafficDistribution'>): boolean {
+  return service.trafficDistribution !== undefined || (policy.outlierDetection?.minHealthPercent ?? 0) === 0;
 }
 
 /** Names of the workload labels by which the rule prefers endpoints: those labels must be in a proxy's topology. */

@@ -1,6 +1,6 @@
+import type { Balancing } from '../../model/cluster.ts';
 import type { MeshService } from '../../model/service.ts';
 import type { BackendUtilization, LoadBalancer, OutlierDetection, TrafficPolicy } from '../../model/traffic-policy.ts';
-import { sendsUnhealthy } from '../endpoint/assignment.ts';
 import { duration } from '../duration.ts';
 import type {
   Cluster,
@@ -10,7 +10,6 @@ import type {
   TypedExtensionConfig,
 } from '../gen/types.gen.ts';
 import { any } from '../encode/proto.ts';
-import { type LocalityPlan, weighsLocalities } from '../../model/locality.ts';
 import { wrapped, wrappedIfSet } from '../encode/values.ts';
 
 type BalancerFields = Pick<
@@ -27,7 +26,7 @@ type BalancerFields = Pick<
 const defaultRingSize = 1024;
 
 /** How endpoints are chosen, for clusters that have endpoints to choose from. */
-export function balancerFields(balancer: LoadBalancer | undefined, plan?: LocalityPlan): BalancerFields {
+export function balancerFields(balancer: LoadBalancer | undefined, weighsLocalities = false): BalancerFields {
   const hash = balancer?.consistentHash;
   if (hash?.ring?.kind === 'maglev') {
     const { tableSize } = hash.ring;
@@ -46,7 +45,7 @@ export function balancerFields(balancer: LoadBalancer | undefined, plan?: Locali
   const slowStartConfig = slowStart(balancer);
   if (balancer?.backendUtilization !== undefined) {
     const byLoad = byUtilization(balancer.backendUtilization, slowStartConfig);
-    return { loadBalancingPolicy: weighsLocalities(plan) ? withinLocalities(byLoad) : byLoad };
+    return { loadBalancingPolicy: weighsLocalities ? withinLocalities(byLoad) : byLoad };
   }
   switch (balancer?.simple) {
     case 'RANDOM':
@@ -99,20 +98,15 @@ function slowStart(balancer: LoadBalancer | undefined): Cluster_SlowStartConfig 
   return balancer?.warmupDuration === undefined ? undefined : { slowStartWindow: duration(balancer.warmupDuration) };
 }
 
-/**
- * Envoy's panic mode sends requests to endpoints that are not ready, so it is off unless a rule asks for it with
- * `minHealthPercent`.
- */
 export function commonLbFields(
+  { panicThreshold, weighsLocalities }: Balancing,
   policy: TrafficPolicy,
-  service: MeshService,
-  plan: LocalityPlan | undefined,
+  service: Pick<MeshService, 'persistentSession'>,
 ): Cluster_CommonLbConfig {
-  const panic = sendsUnhealthy(policy, service) ? 0 : (policy.outlierDetection?.minHealthPercent ?? 0);
   return {
-    healthyPanicThreshold: { value: panic },
+    healthyPanicThreshold: { value: panicThreshold },
     // Envoy rejects this beside a policy by utilization, which has its own form of it.
-    ...(weighsLocalities(plan) && policy.loadBalancer?.backendUtilization === undefined
+    ...(weighsLocalities && policy.loadBalancer?.backendUtilization === undefined
       ? { localityWeightedLbConfig: {} }
       : {}),
     ...(service.persistentSession

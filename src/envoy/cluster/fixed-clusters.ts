@@ -1,4 +1,5 @@
-import type { ClusterSettings, OutboundPolicy } from '../../model/mesh-config.ts';
+import type { FixedCluster } from '../../model/cluster.ts';
+import type { ClusterSettings } from '../../model/mesh-config.ts';
 import {
   blackHoleCluster,
   dynamicDnsCluster,
@@ -17,32 +18,29 @@ import { any } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
 import { connectAddress, socketAddress } from '../encode/values.ts';
 
-export interface FixedClustersInput {
-  readonly traits: Traits;
-  readonly settings: ClusterSettings;
-  /** From the Sidecar, or else from the mesh. */
-  readonly outboundPolicy: OutboundPolicy;
-}
-
-/** The clusters that every proxy of a kind has, whatever the mesh contains. */
-export function fixedClusters({ traits, settings, outboundPolicy }: FixedClustersInput): readonly Cluster[] {
-  const blackHole = {
-    name: blackHoleCluster,
-    altStatName: `${blackHoleCluster};`,
-    type: 'STATIC',
-    connectTimeout: duration(settings.connectTimeout),
-  } as const;
-  if (traits.family === 'grpc') return [grpcBlackHole];
-  const socket = traits.credentialSocket ? [secretsOfSocket(settings)] : [];
-  if (traits.proxyType === 'router') return [blackHole, ...socket];
-  const passthrough = originalDestination(settings);
-  return [
-    blackHole,
-    { ...passthrough, name: passthroughCluster },
-    ...(outboundPolicy === 'ALLOW_ANY_DYNAMIC_DNS' ? [unknownHosts(traits, settings)] : []),
-    { ...passthrough, name: inboundPassthroughCluster, upstreamBindConfig: bindOriginalDestination(traits) },
-    ...socket,
-  ];
+/** A cluster that proxies have whatever the mesh contains. */
+export function buildFixedCluster(settled: FixedCluster, traits: Traits, settings: ClusterSettings): Cluster {
+  switch (settled.kind) {
+    case 'grpcBlackHole':
+      return grpcBlackHole;
+    case 'blackHole':
+      return {
+        name: blackHoleCluster,
+        altStatName: `${blackHoleCluster};`,
+        type: 'STATIC',
+        connectTimeout: duration(settings.connectTimeout),
+      };
+    case 'passthrough':
+      return { ...originalDestination(settings), name: passthroughCluster };
+    case 'inboundPassthrough': {
+      const upstreamBindConfig = bindOriginalDestination(traits);
+      return { ...originalDestination(settings), name: inboundPassthroughCluster, upstreamBindConfig };
+    }
+    case 'unknownHosts':
+      return unknownHosts(settled, traits, settings);
+    case 'secretProvider':
+      return secretsOfSocket(settings);
+  }
 }
 
 /** Where Istio's agent finds a provider of secrets, from where the proxy is started. */
@@ -92,11 +90,12 @@ function originalDestination(settings: ClusterSettings): Cluster {
 }
 
 /** Resolves the host of each request that no object names. Source: Istio's AllowAnyDynamicDNSCluster. */
-function unknownHosts(traits: Traits, settings: ClusterSettings): Cluster {
-  const { unknownHostsTls: tls } = settings;
-  const sockets = upstreamTls({ tls, ...ofNobody, traits, settings });
-  // Envoy wants to bind certificates to the host of the request, or to be told that nobody does.
-  const verifies = sockets.transportSocket !== undefined && tls?.insecureSkipVerify === false;
+function unknownHosts(
+  { sockets, bindsCertificate }: FixedCluster & { kind: 'unknownHosts' },
+  traits: Traits,
+  settings: ClusterSettings,
+): Cluster {
+  const { transportSocket, upstreamHttp } = upstreamTls(sockets, { protocol: 'downstream', traits, settings });
   const type = 'envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig';
   return {
     name: dynamicDnsCluster,
@@ -106,26 +105,16 @@ function unknownHosts(traits: Traits, settings: ClusterSettings): Cluster {
       name: 'envoy.clusters.dynamic_forward_proxy',
       typedConfig: any(type, {
         dnsCacheConfig: unknownHostsCache(traits),
-        ...(verifies ? {} : { allowInsecureClusterOptions: true }),
+        ...(bindsCertificate ? {} : { allowInsecureClusterOptions: true }),
       }),
     },
     ...poolFields(settings.defaultTrafficPolicy?.connectionPool, undefined, settings),
     typedExtensionProtocolOptions: downstreamProtocol(
-      verifies ? { autoSni: true, autoSanValidation: true } : sockets.upstreamHttp,
+      bindsCertificate ? { autoSni: true, autoSanValidation: true } : upstreamHttp,
     ),
-    ...(sockets.transportSocket && { transportSocket: sockets.transportSocket }),
+    ...(transportSocket && { transportSocket }),
   };
 }
-
-/** What services say of their peers. */
-const ofNobody = {
-  autoMtls: false,
-  peerNames: [],
-  meshSni: '',
-  entryNames: [],
-  originalDestination: true,
-  protocol: 'downstream',
-} as const;
 
 function downstreamProtocol(upstreamHttpProtocolOptions?: UpstreamHttpProtocolOptions): {
   readonly [name: string]: Any;

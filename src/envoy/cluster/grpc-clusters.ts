@@ -1,28 +1,17 @@
-import type { Endpoint } from '../../model/endpoint.ts';
+import type { GrpcCluster } from '../../model/cluster.ts';
 import { blackHoleCluster } from '../../model/cluster-names.ts';
-import type { LoadBalancer, TrafficPolicy } from '../../model/traffic-policy.ts';
+import type { LoadBalancer } from '../../model/traffic-policy.ts';
 import type { Cluster } from '../gen/types.gen.ts';
 import { connectAddress, wrapped } from '../encode/values.ts';
 import { grpcUpstreamTls } from '../tls/grpc.ts';
 import { unlimited } from './pool.ts';
 
-export interface GrpcClusterInput {
-  readonly name: string;
-  readonly policy: TrafficPolicy;
-  /** Where endpoints come from. `none`: from where gRPC's clients cannot have them. */
-  readonly endpoints: 'eds' | 'none' | Endpoint;
-  /** Names that peers prove in the mesh's mutual TLS. */
-  readonly peerNames: readonly string[];
-}
-
 /** For gRPC's own clients: only what these read. They refuse a cluster that is of a kind, or balances, as they do not. */
-export function grpcCluster({ name, policy, endpoints, peerNames }: GrpcClusterInput): Cluster {
-  const tls = grpcUpstreamTls(policy.tls, peerNames);
+export function grpcCluster({ name, policy, endpoints, mtls }: GrpcCluster): Cluster {
   return {
     name,
-    // Where TLS is asked for that it cannot speak, nothing is sent in plaintext.
-    ...(tls === 'impossible' ? withEndpointsOf(blackHoleCluster) : discovery(name, endpoints)),
-    ...(tls !== 'impossible' && tls !== 'plaintext' && { transportSocket: tls }),
+    ...discovery(name, endpoints),
+    ...(mtls && { transportSocket: grpcUpstreamTls(mtls) }),
     ...balancer(policy.loadBalancer),
     // Without a limit of ours, gRPC has one of 1,024.
     circuitBreakers: {
@@ -38,8 +27,8 @@ export const grpcBlackHole: Cluster = {
   lbPolicy: 'ROUND_ROBIN',
 };
 
-function discovery(name: string, endpoints: GrpcClusterInput['endpoints']): Cluster {
-  if (endpoints === 'eds') return withEndpointsOf(name);
+function discovery(name: string, endpoints: GrpcCluster['endpoints']): Cluster {
+  if (endpoints === 'assignment') return withEndpointsOf(name);
   if (endpoints === 'none') return withEndpointsOf(blackHoleCluster);
   const { addresses, port } = endpoints;
   const lbEndpoints = [{ endpoint: { address: connectAddress(addresses[0] ?? '', port) } }];

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import type { InboundTarget, IngressEndpoint } from '../../model/inbound.ts';
 import type { Traits } from '../../model/traits.ts';
-import { buildInboundClusters } from './inbound-clusters.ts';
+import { settleInboundClusters } from '../../settle/inbound-clusters.ts';
+import { buildInboundCluster } from './inbound-clusters.ts';
 import { httpOptionsOf, jsonOf, settingsOf } from '../testing/clusters.ts';
 import { traitsOf } from '../testing/listeners.ts';
 
@@ -19,12 +20,11 @@ function targetOf(target: Partial<InboundTarget> = {}): InboundTarget {
 }
 
 function build(target: Partial<InboundTarget> = {}, mesh = '', traits: Partial<Traits> = {}, addresses = ['10.1.1.1']) {
-  return buildInboundClusters({
-    targets: [targetOf(target)],
-    traits: traitsOf(traits),
-    addresses,
-    settings: settingsOf(mesh),
-  }).map(jsonOf);
+  const proxy = traitsOf(traits);
+  const settings = settingsOf(mesh);
+  return settleInboundClusters({ targets: [targetOf(target)], traits: proxy, addresses, settings }).map((settled) =>
+    jsonOf(buildInboundCluster(settled, proxy, settings)),
+  );
 }
 
 const toEndpoint = (endpoint: IngressEndpoint) => ({ ingress: { bind: '', bindToPort: false, endpoint } });

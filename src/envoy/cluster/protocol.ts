@@ -1,7 +1,5 @@
 import type { ConnectionPool, OutlierDetection } from '../../model/traffic-policy.ts';
-import type { ClusterSettings } from '../../model/mesh-config.ts';
-import { isHttp2, protocolClass, type ServicePort } from '../../model/service.ts';
-import type { Traits } from '../../model/traits.ts';
+import type { UpstreamProtocol } from '../../model/cluster.ts';
 import { duration } from '../duration.ts';
 import type {
   Any,
@@ -14,36 +12,6 @@ import type {
 import { any } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
 import { wrapped } from '../encode/values.ts';
-
-/**
- * What a cluster speaks to its endpoints: HTTP/2, or the client's protocol. Undefined: HTTP/1.1 if it matters, which is
- * Envoy's default.
- */
-export type UpstreamProtocol = 'http2' | 'downstream' | undefined;
-
-export function upstreamProtocol(
-  port: Pick<ServicePort, 'protocol'>,
-  pool: ConnectionPool | undefined,
-  settings: Pick<ClusterSettings, 'h2Upgrade'>,
-  traits: Pick<Traits, 'proxyType'>,
-): UpstreamProtocol {
-  if (pool?.http.useClientProtocol === true) return 'downstream';
-  const own = portProtocol(port, traits);
-  if (own !== undefined) return own;
-  const upgrade =
-    pool?.http.h2UpgradePolicy ??
-    (settings.h2Upgrade && protocolClass(port.protocol) === 'http' ? 'UPGRADE' : 'DO_NOT_UPGRADE');
-  return upgrade === 'UPGRADE' ? 'http2' : undefined;
-}
-
-/** From the port alone. A gateway knows what it forwards; only a sidecar sniffs. */
-export function portProtocol(
-  { protocol }: Pick<ServicePort, 'protocol'>,
-  { proxyType }: Pick<Traits, 'proxyType'>,
-): UpstreamProtocol {
-  if (isHttp2(protocol)) return 'http2';
-  return protocol === 'Unsupported' && proxyType === 'sidecar' ? 'downstream' : undefined;
-}
 
 export interface ProtocolInput {
   readonly protocol: UpstreamProtocol;

@@ -1,35 +1,10 @@
 import { isIP } from 'node:net';
+import type { AssignableEndpoint } from '../../model/assignment.ts';
 import type { Endpoint, Health } from '../../model/endpoint.ts';
-import type { Labels } from '../../model/labels.ts';
 import { BackwardWriter } from '../encode/wire.ts';
 
-/**
- * An endpoint with its bytes (the field of a locality that holds it), encoded once and shared by all assignments that
- * contain it, and with the properties that decide which assignments these are.
- */
-export interface EncodedEndpoint {
-  readonly portName: string;
-  /** The first address. */
-  readonly address: string;
-  readonly port: number;
-  readonly labels: Labels;
-  readonly locality: string;
-  readonly cluster: string;
-  readonly viaClusterMesh: boolean;
-  readonly network: string;
-  readonly nodeName: string;
-  readonly health: Health | undefined;
-  readonly weight: number;
-  /** Whether the address is valid in an assignment: an IP, or the path of a unix socket. */
-  readonly sendable: boolean;
-  /** The endpoint came from a Kubernetes slice or Pod: in a network, an address serves a port once. */
-  readonly fromSlice: boolean;
-  readonly plain: Uint8Array;
-  /** With the mark that selects mutual TLS; the same memory as `plain` if the peer has none. */
-  readonly mtls: Uint8Array;
-  /** A PeerAuthentication has turned mutual TLS off. */
-  readonly disablesMtls: boolean;
-}
+/** Its forms are bytes: the field of a locality that holds it. */
+export type EncodedEndpoint = AssignableEndpoint<Uint8Array>;
 
 /**
  * Endpoints of one list share one block of memory.
@@ -106,8 +81,10 @@ function isAddress(address: string): boolean {
 /**
  * Field 2 of LocalityLbEndpoints, an LbEndpoint: endpoint 1, health_status 2, metadata 3, load_balancing_weight 4.
  * Written from the last field to the first.
+ *
+ * @param mtls with the mark that selects mutual TLS.
  */
-function writeEndpoint(writer: BackwardWriter, endpoint: Endpoint, mtls: boolean): void {
+export function writeEndpoint(writer: BackwardWriter, endpoint: Endpoint, mtls: boolean): void {
   const { addresses, port, health } = endpoint;
   const whole = writer.mark();
   const weight = writer.mark();

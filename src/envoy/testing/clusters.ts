@@ -7,7 +7,10 @@ import type { Topology } from '../../model/topology.ts';
 import { reconcileDestinationRule } from '../../reconcilers/destination-rule/destination-rule.ts';
 import { mergeRules } from '../../settle/destination-rule-merge.ts';
 import { reconcileMeshConfig } from '../../reconcilers/mesh-config/mesh-config.ts';
-import { buildClusters } from '../cluster/clusters.ts';
+import { settleClusters } from '../../settle/clusters.ts';
+import { type FixedClustersInput, settleFixedClusters } from '../../settle/fixed-clusters.ts';
+import { buildCluster } from '../cluster/clusters.ts';
+import { buildFixedCluster } from '../cluster/fixed-clusters.ts';
 import type { Cluster } from '../gen/types.gen.ts';
 import type { Json } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
@@ -80,7 +83,10 @@ export function clustersOf(given: ClustersCase): ReadonlyMap<string, Members> {
     peersAcceptMtls: true,
     topology: given.topology,
   };
-  const built = service.ports.flatMap((own) => buildClusters({ ...shared, port: own }));
+  const { traits, settings } = shared;
+  const built = service.ports
+    .flatMap((own) => settleClusters({ ...shared, port: own }))
+    .map((settled) => buildCluster(settled, traits, settings));
   return new Map(built.map((cluster) => [cluster.name ?? '', jsonOf(cluster)]));
 }
 
@@ -89,6 +95,10 @@ export function clusterOf(given: ClustersCase, subset = ''): Members {
   const found = [...clustersOf(given)].find(([name]) => name.split('|')[2] === subset);
   if (found === undefined) throw new Error('there is no such cluster');
   return found[1];
+}
+
+export function fixedClusters(input: FixedClustersInput): readonly Cluster[] {
+  return settleFixedClusters(input).map((fixed) => buildFixedCluster(fixed, input.traits, input.settings));
 }
 
 /** As protobuf JSON, which also proves that Envoy's types can hold it. */

@@ -1,4 +1,4 @@
-import type { ClientTls } from '../../model/traffic-policy.ts';
+import type { GrpcCluster } from '../../model/cluster.ts';
 import type { CommonTlsContext, TransportSocket } from '../gen/types.gen.ts';
 import { any } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
@@ -6,17 +6,11 @@ import { types } from '../encode/proto-types.ts';
 /** Under this name, Istio's agent puts the workload's certificate and the mesh's roots into gRPC's bootstrap. */
 const instanceName = 'default';
 
-/** gRPC's own clients have no certificates but those of the mesh, and only speak mutual TLS where a rule says so. */
-export function grpcUpstreamTls(
-  tls: ClientTls | undefined,
-  peerNames: readonly string[],
-): TransportSocket | 'plaintext' | 'impossible' {
-  if (tls === undefined || tls.mode === 'DISABLE') return 'plaintext';
-  if (tls.mode !== 'ISTIO_MUTUAL') return 'impossible';
-  const names = tls.subjectAltNames.length > 0 ? tls.subjectAltNames : peerNames;
+/** The mesh's mutual TLS. */
+export function grpcUpstreamTls({ sni, names }: NonNullable<GrpcCluster['mtls']>): TransportSocket {
   return {
     name: 'envoy.transport_sockets.tls',
-    typedConfig: any(types.upstreamTls, { commonTlsContext: meshContext(names), sni: tls.sni }),
+    typedConfig: any(types.upstreamTls, { commonTlsContext: meshContext(names), sni }),
   };
 }
 

@@ -1,9 +1,8 @@
-import { compareText } from '../../model/age.ts';
 import { asSecret, clientResources, isProvided, namesCredential, socketProvider } from '../../model/credential.ts';
+import type { UpstreamProtocol, UpstreamSockets } from '../../model/cluster.ts';
 import type { ClusterSettings } from '../../model/mesh-config.ts';
 import type { ClientTls } from '../../model/traffic-policy.ts';
 import type { ClusterTraits } from '../../model/traits.ts';
-import type { UpstreamProtocol } from '../cluster/protocol.ts';
 import type {
   CertificateValidationContext,
   Cluster_TransportSocketMatch,
@@ -29,19 +28,7 @@ import {
 } from './secrets.ts';
 import { struct } from '../encode/values.ts';
 
-export interface UpstreamTlsInput {
-  /** The rule's setting. */
-  readonly tls: ClientTls | undefined;
-  /** The peers can be expected to speak mutual TLS, each as its endpoint says. */
-  readonly autoMtls: boolean;
-  /** Names that peers prove in the mesh's mutual TLS; see {@link peerNames}. */
-  readonly peerNames: readonly string[];
-  /** Server name for the mesh's mutual TLS. */
-  readonly meshSni: string;
-  /** Names of a ServiceEntry, accepted if the rule has none. */
-  readonly entryNames: readonly string[];
-  /** Endpoints are the client's original destinations, so no endpoint says what it speaks. */
-  readonly originalDestination: boolean;
+interface TlsContext {
   readonly protocol: UpstreamProtocol;
   readonly traits: ClusterTraits;
   readonly settings: Pick<ClusterSettings, 'tlsDefaults'>;
@@ -54,55 +41,24 @@ export interface UpstreamTls {
   readonly upstreamHttp?: UpstreamHttpProtocolOptions;
 }
 
-/** The transport sockets of a cluster: the rule's setting, or else mutual TLS if the mesh has it. */
-export function upstreamTls(input: UpstreamTlsInput): UpstreamTls {
-  const { tls } = input;
-  if (tls === undefined) return input.autoMtls && input.traits.agent ? autoMtls(input) : {};
-  switch (tls.mode) {
-    case 'DISABLE':
+/** The transport sockets of a cluster. */
+export function upstreamTls(sockets: UpstreamSockets, context: TlsContext): UpstreamTls {
+  switch (sockets.kind) {
+    case 'plaintext':
       return {};
-    case 'SIMPLE':
-      return originate(input, tls, false);
-    case 'MUTUAL':
-      return originate(input, withMountedFiles(tls, input.traits), true);
-    case 'ISTIO_MUTUAL': {
-      if (!input.traits.agent) return {};
-      if (input.traits.clientCertificate !== undefined)
-        return originate(input, withMountedFiles(tls, input.traits), true);
-      const names = tls.subjectAltNames.length > 0 ? tls.subjectAltNames : input.peerNames;
-      return { transportSocket: meshSocket(input, names, tls.sni === '' ? input.meshSni : tls.sni) };
+    case 'originated':
+      return originate(sockets, context);
+    case 'mesh': {
+      const transportSocket = meshSocket(sockets, context);
+      if (!sockets.toMarked) return { transportSocket };
+      return {
+        transportSocketMatches: [
+          { name: 'tlsMode-istio', match: struct({ tlsMode: 'istio' }), transportSocket },
+          { name: 'tlsMode-disabled', match: {}, transportSocket: plainSocket() },
+        ],
+      };
     }
   }
-}
-
-function autoMtls(input: UpstreamTlsInput): UpstreamTls {
-  const { traits, peerNames, meshSni } = input;
-  if (traits.clientCertificate !== undefined) {
-    const tls = { ...withMountedFiles(noTls, traits), subjectAltNames: peerNames, sni: meshSni };
-    return originate(input, tls, true);
-  }
-  const transportSocket = meshSocket(input, peerNames, meshSni);
-  if (input.originalDestination) return { transportSocket };
-  return {
-    transportSocketMatches: [
-      { name: 'tlsMode-istio', match: struct({ tlsMode: 'istio' }), transportSocket },
-      { name: 'tlsMode-disabled', match: {}, transportSocket: plainSocket() },
-    ],
-  };
-}
-
-/** Names that peers prove: their identities and what the Service adds, in each of the mesh's trust domains. Sorted. */
-export function peerNames(
-  identities: readonly string[],
-  subjectAltNames: readonly string[],
-  { trustDomainAliases }: Pick<ClusterSettings, 'trustDomainAliases'>,
-): readonly string[] {
-  const names = new Set([...identities, ...subjectAltNames]);
-  for (const name of [...names]) {
-    const workload = /^spiffe:\/\/[^/]+(\/ns\/[^/]+\/sa\/[^/]+)$/.exec(name)?.[1];
-    if (workload !== undefined) for (const domain of trustDomainAliases) names.add(`spiffe://${domain}${workload}`);
-  }
-  return [...names].sort(compareText);
 }
 
 function plainSocket(): TransportSocket {
@@ -130,10 +86,10 @@ export function withProxyProtocol(tls: UpstreamTls, version: 'V1' | 'V2'): Upstr
 }
 
 /** TLS to peers of the mesh, with the certificate that Istio's agent got for the workload. */
-function meshSocket(input: UpstreamTlsInput, names: readonly string[], sni: string): TransportSocket {
+function meshSocket({ names, sni }: UpstreamSockets & { kind: 'mesh' }, { protocol }: TlsContext): TransportSocket {
   return tlsSocket(sni, {
     tlsParams: clientTlsParameters(),
-    alpnProtocols: input.protocol === 'http2' ? ['istio', 'h2'] : ['istio'],
+    alpnProtocols: protocol === 'http2' ? ['istio', 'h2'] : ['istio'],
     tlsCertificateSdsSecretConfigs: [workloadSecret(workloadCertificate)],
     combinedValidationContext: {
       defaultValidationContext: exactNames(names),
@@ -143,11 +99,10 @@ function meshSocket(input: UpstreamTlsInput, names: readonly string[], sni: stri
 }
 
 /** TLS to a server outside the mesh, or with the owner's own certificates. */
-function originate(input: UpstreamTlsInput, tls: ClientTls, mutual: boolean): UpstreamTls {
-  const { traits, settings, entryNames } = input;
-  const autoSni = tls.sni === '';
-  const autoSanValidation = autoSni && tls.subjectAltNames.length === 0 && !tls.insecureSkipVerify;
-  const names = tls.subjectAltNames.length > 0 ? tls.subjectAltNames : entryNames;
+function originate(
+  { tls, names, mutual, autoSni, autoSanValidation }: UpstreamSockets & { kind: 'originated' },
+  { protocol, traits, settings }: TlsContext,
+): UpstreamTls {
   const certificatesOf = (): CommonTlsContext => {
     if (tls.isWithheld) return withheldContext;
     const pair = tls.credentialName === '' && hasCertificate(tls, mutual) ? filePair(tls, traits) : {};
@@ -156,7 +111,7 @@ function originate(input: UpstreamTlsInput, tls: ClientTls, mutual: boolean): Up
   };
   const context: CommonTlsContext = {
     tlsParams: clientTlsParameters(settings.tlsDefaults),
-    ...(input.protocol === 'http2' ? { alpnProtocols: ['h2'] } : {}),
+    ...(protocol === 'http2' ? { alpnProtocols: ['h2'] } : {}),
     ...certificatesOf(),
   };
   return {
@@ -243,30 +198,3 @@ function exactNames(names: readonly string[]): CertificateValidationContext {
 function tlsSocket(sni: string, commonTlsContext: CommonTlsContext): TransportSocket {
   return { name: 'envoy.transport_sockets.tls', typedConfig: any(types.upstreamTls, { commonTlsContext, sni }) };
 }
-
-/** Certificate files in a proxy's metadata override those of a rule and of the mesh. */
-function withMountedFiles(tls: ClientTls, { clientCertificate: files }: ClusterTraits): ClientTls {
-  if (files === undefined) return tls;
-  return {
-    ...noTls,
-    mode: 'MUTUAL',
-    clientCertificate: files.chain,
-    privateKey: files.key,
-    caCertificates: files.root,
-    subjectAltNames: tls.subjectAltNames,
-    sni: tls.sni,
-  };
-}
-
-const noTls: ClientTls = {
-  caCrl: '',
-  mode: 'MUTUAL',
-  clientCertificate: '',
-  privateKey: '',
-  caCertificates: '',
-  credentialName: '',
-  caCredentialName: '',
-  subjectAltNames: [],
-  sni: '',
-  insecureSkipVerify: false,
-};

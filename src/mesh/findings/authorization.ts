@@ -1,4 +1,5 @@
 import { quote } from '../../api/quote.ts';
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { AuthorizationPolicyModel, AuthorizationRule } from '../../model/authorization.ts';
 import { whyUnmatched } from '../../reconcilers/security/unmatched-paths.ts';
@@ -7,7 +8,7 @@ import type { Policies } from '../objects/policies.ts';
 import type { Services } from '../objects/services.ts';
 import { type Settings, settingOf } from '../settings.ts';
 import { remarksOnIdentities } from './identity-remarks.ts';
-import type { HasProblems, Remark } from './problems.ts';
+import type { Remark } from './problems.ts';
 import { declarePortsByLabel } from './ports-by-label.ts';
 import type { RouterServers } from './router-servers.ts';
 import { remarksOnConnections, remarksOnTcp } from './tcp-remarks.ts';

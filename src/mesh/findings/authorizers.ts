@@ -1,9 +1,8 @@
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import { quote } from '../../api/quote.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import type { Policies } from '../objects/policies.ts';
 import { type Settings, settingOf } from '../settings.ts';
-import type { HasProblems } from './problems.ts';
 
 /** What owners of AuthorizationPolicies are told about extension providers that cannot be asked. */
 export function declareAuthorizerProblems(

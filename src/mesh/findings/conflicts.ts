@@ -1,5 +1,5 @@
 import { printRef } from '../../api/object.ts';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import { boundProblems } from '../../api/problem-list.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { shadowedSidecars } from '../../reconcilers/sidecar/sidecar.ts';
@@ -15,7 +15,6 @@ import { mostPorts } from '../../reconcilers/core/service.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
 import { lostRangesOf } from '../objects/lost-ranges.ts';
 import type { RouteBindings } from '../objects/route-bindings.ts';
-import type { HasProblems } from './problems.ts';
 import { type NamedHost, isBareName, keepersOf } from '../objects/service-names.ts';
 import { type Services, ownerOf } from '../objects/services.ts';
 import type { Sidecars } from '../objects/sidecars.ts';

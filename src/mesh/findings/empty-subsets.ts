@@ -1,4 +1,4 @@
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import { boundProblems } from '../../api/problem-list.ts';
 import { quote } from '../../api/quote.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
@@ -9,7 +9,6 @@ import { anyTraits } from '../../model/traits.ts';
 import { serviceFor } from '../clients/lookups.ts';
 import { type Workloads, selectedWorkloads } from '../objects/workloads.ts';
 import type { DestinationDeps } from '../clients/destinations.ts';
-import type { HasProblems } from './problems.ts';
 
 /** Of more workloads that share a label, it is not known whether a subset has none. */
 const mostCompared = 1_000;

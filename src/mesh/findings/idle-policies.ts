@@ -1,3 +1,4 @@
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import { printSelector } from '../../model/labels.ts';
 import { type PolicyObject, selectorsOf } from '../../model/policy-target.ts';
@@ -5,7 +6,6 @@ import type { Policies } from '../objects/policies.ts';
 import type { Workloads } from '../objects/workloads.ts';
 import { type Settings, settingOf } from '../settings.ts';
 import { declarePeerConflicts } from './peer-conflicts.ts';
-import type { HasProblems } from './problems.ts';
 import type { SelectsNobody } from './selection.ts';
 
 export interface IdlePolicyDeps {

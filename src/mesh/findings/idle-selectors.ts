@@ -1,11 +1,11 @@
 import type { ObjectRef } from '../../api/object.ts';
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { type Labels, printSelector } from '../../model/labels.ts';
 import type { Rules } from '../objects/rules.ts';
 import type { Services } from '../objects/services.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
 import { type Settings, settingOf } from '../settings.ts';
-import type { HasProblems } from './problems.ts';
 import type { SelectsNobody } from './selection.ts';
 
 export interface IdleSelectorDeps {

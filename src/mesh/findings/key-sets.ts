@@ -1,11 +1,10 @@
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import { quote } from '../../api/quote.ts';
 import type { Collection, Emit, Graph, Index } from '../../cache/graph.ts';
 import { keySetKey } from '../../model/key-set.ts';
 import type { JwksSource, RequestAuthenticationModel } from '../../model/request-authentication.ts';
 import type { Inputs } from '../inputs.ts';
 import type { Policies } from '../objects/policies.ts';
-import type { HasProblems } from './problems.ts';
 
 /** Key sets to fetch, by {@link keySetKey}. */
 export type WantedKeySets = Collection<WantedKeySet>;

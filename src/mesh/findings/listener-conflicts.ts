@@ -1,5 +1,5 @@
 import { objectKey, printRef, sameObject } from '../../api/object.ts';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { resolveClaims } from '../../settle/outbound-conflicts.ts';
 import { type Aged, compareAge, printWinner } from '../../model/age.ts';
@@ -8,7 +8,6 @@ import { type MeshService, isVisibleTo, protocolClass } from '../../model/servic
 import { anyTraits, wildcardAddress } from '../../model/traits.ts';
 import { candidatesFor, ruleClientOf } from '../clients/lookups.ts';
 import { type ListenerDeps, claimsOfService, rankOfPublicAddress } from '../resources/outbound-listeners.ts';
-import type { HasProblems } from './problems.ts';
 import { ruleFor } from '../objects/rules.ts';
 import type { View } from '../clients/scopes.ts';
 import { settingOf } from '../settings.ts';

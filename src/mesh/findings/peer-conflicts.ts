@@ -1,5 +1,5 @@
 import { printRef } from '../../api/object.ts';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { compareAge, printWinner } from '../../model/age.ts';
 import { type Labels, selects } from '../../model/labels.ts';
@@ -8,7 +8,6 @@ import { selectorsOf } from '../../model/policy-target.ts';
 import { type Policies, comparedPolicies, oldestFor } from '../objects/policies.ts';
 import { type Workloads, selectedWorkloads } from '../objects/workloads.ts';
 import { type Settings, settingOf } from '../settings.ts';
-import type { HasProblems } from './problems.ts';
 
 /**
  * What owners of PeerAuthentications are told that are never in force: of those for the same workloads, only the oldest

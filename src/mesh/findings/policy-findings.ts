@@ -1,3 +1,4 @@
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Graph } from '../../cache/graph.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import type { Inputs } from '../inputs.ts';
@@ -10,7 +11,6 @@ import { declareAuthorizerProblems } from './authorizers.ts';
 import { type IdlePolicyDeps, declareIdlePolicies } from './idle-policies.ts';
 import { declareKeySetProblems } from './key-sets.ts';
 import { declarePreflightRemarks } from './preflights.ts';
-import type { HasProblems } from './problems.ts';
 import { declareRouterServers } from './router-servers.ts';
 import { declareSharedWorkloads } from './shared-workloads.ts';
 import { declareTokenFindings } from './tokens.ts';

@@ -1,11 +1,10 @@
 import { printRef } from '../../api/object.ts';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import { quote } from '../../api/quote.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import type { MeshService, Protocol, ServicePort } from '../../model/service.ts';
 import { joiningOf } from '../../reconcilers/service-entry/host-claims.ts';
 import type { Services } from '../objects/services.ts';
-import type { HasProblems } from './problems.ts';
 
 /**
  * ServiceEntries of a namespace that are served together for a host, and name different protocols for one port: that of

@@ -1,4 +1,5 @@
 import { printRef } from '../../api/object.ts';
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import {
   type AuthorizationPolicyModel,
@@ -16,7 +17,6 @@ import type { RouteBindings } from '../objects/route-bindings.ts';
 import { type Settings, settingOf } from '../settings.ts';
 import { allOf } from '../whole.ts';
 import { declareGatewaysOfRoutes } from './gateways-of-routes.ts';
-import type { HasProblems } from './problems.ts';
 
 /** If there are more different selectors of gateways, nothing is said. */
 const mostCompared = 100;

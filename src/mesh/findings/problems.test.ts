@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import { Graph } from '../../cache/graph.ts';
-import { type HasProblems, declareProblems } from './problems.ts';
+import { declareProblems } from './problems.ts';
 
 const object = { source: 's', group: 'g', kind: 'K', namespace: 'n', name: 'o', uid: '', generation: 1 };
 const problem = (field: string, message = 'wrong'): Problem => ({ object, field, reason: 'Invalid', message });

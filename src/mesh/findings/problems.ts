@@ -1,13 +1,9 @@
 import { placeKey } from '../../api/place.ts';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import { boundProblems } from '../../api/problem-list.ts';
 import type { Collection, Emit, Graph, Index } from '../../cache/graph.ts';
 import { type ObjectRef, objectKey } from '../../api/object.ts';
 import { compareText } from '../../model/age.ts';
-
-export interface HasProblems {
-  readonly problems: readonly Problem[];
-}
 
 /** A problem, without the object that it is about. */
 export type Remark = Pick<Problem, 'field' | 'reason' | 'message'>;

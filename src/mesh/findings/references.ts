@@ -1,4 +1,4 @@
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { isWildcard } from '../../model/host.ts';
 import type { SidecarModel } from '../../model/sidecar.ts';
@@ -6,7 +6,6 @@ import { anyTraits } from '../../model/traits.ts';
 import { missingDestination } from '../../settle/missing-destination.ts';
 import { type DestinationDeps, targetOf } from '../clients/destinations.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
-import type { HasProblems } from './problems.ts';
 
 export interface ReferenceDeps extends DestinationDeps {
   readonly sidecars: Sidecars;

@@ -1,11 +1,10 @@
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { asSecret, clientResources } from '../../model/credential.ts';
 import type { Inputs } from '../inputs.ts';
 import type { Rules } from '../objects/rules.ts';
 import { type Credentials, credentialState } from '../resources/credentials.ts';
 import { credentialsOfRule } from '../resources/named-credentials.ts';
-import type { HasProblems } from './problems.ts';
 
 /** What owners of DestinationRules are told about credentials that none of the clients has. */
 export function declareRuleCredentialProblems(

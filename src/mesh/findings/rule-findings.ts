@@ -1,10 +1,10 @@
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Graph } from '../../cache/graph.ts';
 import type { Credentials } from '../resources/credentials.ts';
 import type { DestinationDeps } from '../clients/destinations.ts';
 import type { RouteBindings } from '../objects/route-bindings.ts';
 import type { Workloads } from '../objects/workloads.ts';
 import { declareEmptySubsets } from './empty-subsets.ts';
-import type { HasProblems } from './problems.ts';
 import { declareRuleCredentialProblems } from './rule-credentials.ts';
 import { declareRuleRemarks } from './rule-remarks.ts';
 import { declareRuleFileProblems } from './unread-files.ts';

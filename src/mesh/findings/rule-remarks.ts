@@ -1,13 +1,13 @@
 import type { DestinationRule } from '../../api/gen/destination-rule.gen.ts';
 import type { ObjectRef } from '../../api/object.ts';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import { boundProblems } from '../../api/problem-list.ts';
 import { quote } from '../../api/quote.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { Workload } from '../../model/endpoint.ts';
 import { isWildcard } from '../../model/host.ts';
 import { printSelector, selected, selects } from '../../model/labels.ts';
-import { coverAny } from '../../model/locality-groups.ts';
+import { coverAny } from '../../settle/locality-groups.ts';
 import { resolvePolicy, subsetOf } from '../../model/policy-resolution.ts';
 import { type MeshService, isTls } from '../../model/service.ts';
 import type { DestinationRuleModel, LocalityLbSetting, Subset, TrafficPolicy } from '../../model/traffic-policy.ts';
@@ -17,7 +17,6 @@ import { concreteService } from '../clients/lookups.ts';
 import type { RouteBindings } from '../objects/route-bindings.ts';
 import { type Workloads, selectedWorkloads } from '../objects/workloads.ts';
 import type { DestinationDeps } from '../clients/destinations.ts';
-import type { HasProblems } from './problems.ts';
 import { oneOf, takesRequests } from './ports-of-hosts.ts';
 
 /** A traffic policy as it is written somewhere in a rule. */

@@ -1,12 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { printRef } from '../../api/object.ts';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import { quote } from '../../api/quote.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import { printWinner } from '../../model/age.ts';
 import type { MeshService } from '../../model/service.ts';
 import type { Services } from '../objects/services.ts';
-import type { HasProblems } from './problems.ts';
 
 /** Entries for one host that are compared with each other. */
 const mostCompared = 20;

@@ -1,10 +1,10 @@
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import { printWinner } from '../../model/age.ts';
 import { mayOverlap, selects } from '../../model/labels.ts';
 import type { SidecarModel } from '../../model/sidecar.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
 import { type Workloads, selectedWorkloads } from '../objects/workloads.ts';
-import type { HasProblems } from './problems.ts';
 
 /** Older Sidecars of the namespace, and workloads, that are looked at. */
 const [mostRivals, mostWorkloads] = [50, 1_000];

@@ -1,7 +1,7 @@
 import type { Service } from '../../api/core.ts';
 import { parseObjectKey, refOf } from '../../api/object.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import { fitRings, mostPlaces } from '../../model/ring-sizes.ts';
 import { anyTraits } from '../../model/traits.ts';
 import { listAnnotations, mostListed, mostPorts, namesIn } from '../../reconcilers/core/service.ts';
@@ -10,7 +10,6 @@ import { type ServiceLookup, serviceFor } from '../clients/lookups.ts';
 import type { Inputs } from '../inputs.ts';
 import { listeningPorts } from '../objects/endpoint-groups.ts';
 import type { ServiceEndpoints } from '../objects/endpoints.ts';
-import type { HasProblems } from './problems.ts';
 import { isWildcard } from '../../model/host.ts';
 import { type Rules, fitRule, mostSubsetClusters, ruleFor } from '../objects/rules.ts';
 import { type Settings, settingOf } from '../settings.ts';

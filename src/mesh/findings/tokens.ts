@@ -1,5 +1,5 @@
 import type { ObjectRef } from '../../api/object.ts';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { AuthorizationPolicyModel, Condition } from '../../model/authorization.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
@@ -15,7 +15,6 @@ import { allOf } from '../whole.ts';
 import { type GatewayOfRoutes, declareGatewaysOfRoutes } from './gateways-of-routes.ts';
 import { declareOverlaps } from './policy-overlaps.ts';
 import { type PortOfService, declarePortsByLabel } from './ports-by-label.ts';
-import type { HasProblems } from './problems.ts';
 import type { RouterServers } from './router-servers.ts';
 
 /** At most this many are reported for each object. */

@@ -1,3 +1,4 @@
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import { isWildcard } from '../../model/host.ts';
 import { clientFiles } from '../../model/named-files.ts';
@@ -7,7 +8,6 @@ import type { Inputs } from '../inputs.ts';
 import { isForOthers, mayShareFiles } from '../objects/rule-files.ts';
 import type { Rules } from '../objects/rules.ts';
 import type { Services } from '../objects/services.ts';
-import type { HasProblems } from './problems.ts';
 
 /** What owners of DestinationRules are told about files that clients in other namespaces would need, and do not read. */
 export function declareRuleFileProblems(

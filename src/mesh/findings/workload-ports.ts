@@ -1,5 +1,5 @@
 import type { ObjectRef } from '../../api/object.ts';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import { boundProblems } from '../../api/problem-list.ts';
 import { quote } from '../../api/quote.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
@@ -15,7 +15,6 @@ import type { Services } from '../objects/services.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
 import { type Workloads, selectedWorkloads } from '../objects/workloads.ts';
 import { type Settings, settingOf } from '../settings.ts';
-import type { HasProblems } from './problems.ts';
 
 export interface WorkloadPortDeps {
   readonly services: Services;

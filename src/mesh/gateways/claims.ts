@@ -1,6 +1,6 @@
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import type { Parent } from '../../model/route-binding.ts';
-import type { HasProblems } from '../findings/problems.ts';
 import { type GatewayDeps, type Routers, routerClient } from './routers.ts';
 
 interface RoutesOnGateway {

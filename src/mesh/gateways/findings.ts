@@ -1,11 +1,10 @@
 import { joinKey, splitKey, kindKey, parseKindKey } from '../../api/keys.ts';
 import { objectKey, parseObjectKey } from '../../api/object.ts';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import { isMesh } from '../../model/route-binding.ts';
 import type { Routers } from './routers.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
-import type { HasProblems } from '../findings/problems.ts';
 import type { RouteBindings } from '../objects/route-bindings.ts';
 
 interface Finding extends HasProblems {

@@ -1,5 +1,6 @@
 import { type ObjectRef, distinctRefs, sourceOfKey } from '../../api/object.ts';
 import type { Gateway } from '../../api/gen/gateway.gen.ts';
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { buildGatewayListener } from '../../envoy/listener/gateway-listener.ts';
 import { closed, isTooLarge, noSecurity } from '../../envoy/security/authorization.ts';
@@ -40,7 +41,6 @@ import { connectionTargetsOf } from '../clients/destinations.ts';
 import type { ServiceView } from '../clients/views.ts';
 import type { SettleDeps } from '../resources/security-filters.ts';
 import { type Member, type Members, sameMember } from '../resources/members.ts';
-import type { HasProblems } from '../findings/problems.ts';
 import { optionsOf } from '../inputs.ts';
 import { declareRouterFindings } from './findings.ts';
 import { declareSharedCertificates } from './shared-certificates.ts';

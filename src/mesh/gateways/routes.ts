@@ -1,6 +1,6 @@
 import type { EncodedResource, LeafPart, Part } from '../../ads/store/resource.ts';
 import { type ObjectRef, withoutGeneration } from '../../api/object.ts';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import { blackHoleVirtualHost, buildVirtualHost } from '../../envoy/route/virtual-host.ts';
 import { node, samePart, sameResource } from '../../envoy/encode/resource.ts';
@@ -28,7 +28,6 @@ import {
   viewOfRouter,
 } from './routers.ts';
 import { type Member, type Members, sameMember } from '../resources/members.ts';
-import type { HasProblems } from '../findings/problems.ts';
 import { type RouteUse, declareRoutePieces } from '../resources/route-pieces.ts';
 import { settingOf } from '../settings.ts';
 

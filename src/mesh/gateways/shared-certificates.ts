@@ -1,10 +1,9 @@
 import { printRef } from '../../api/object.ts';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import { boundProblems } from '../../api/problem-list.ts';
 import { quote } from '../../api/quote.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import type { BoundServer, MergedListener, ServerCertificates } from '../../model/gateway.ts';
-import type { HasProblems } from '../findings/problems.ts';
 
 /**
  * Servers of different Gateways with one certificate, at one address and port of a router. A client that has a

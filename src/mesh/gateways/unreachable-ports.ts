@@ -1,10 +1,9 @@
 import { type ObjectRef, distinctRefs, printRef } from '../../api/object.ts';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import { ownValue } from '../../model/own-value.ts';
 import { servicesOf } from '../clients/workload-classes.ts';
-import type { HasProblems } from '../findings/problems.ts';
 import type { GatewayDeps, Routers } from './routers.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { ObjectRef } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
-import { type EncodedEndpoint, encodeEndpoints } from '../../envoy/endpoint/assignment.ts';
+import { type EncodedEndpoint, encodeEndpoints } from '../../envoy/endpoint/assignment-endpoint.ts';
 import type { Endpoint, EndpointSummary } from '../../model/endpoint.ts';
 import { type MeshService, isDns, isHeadless, protocolClass } from '../../model/service.ts';
 import { summarize } from '../../reconcilers/core/endpoint-summary.ts';

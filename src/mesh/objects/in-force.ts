@@ -1,8 +1,8 @@
 import { kindKey, parseKindKey } from '../../api/keys.ts';
 import { type CustomKindName, kinds, restricts } from '../../api/kinds.ts';
 import { type KubernetesObject, parseObjectKey } from '../../api/object.ts';
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
-import type { HasProblems } from '../findings/problems.ts';
 import type { FormerGenerations, Inputs, RejectedGeneration, WaitingObject } from '../inputs.ts';
 
 /** Which generation of an object is in force. Absent: the newest. */

@@ -3,6 +3,7 @@ import type { PeerAuthentication } from '../../api/gen/peer-authentication.gen.t
 import type { RequestAuthentication } from '../../api/gen/request-authentication.gen.ts';
 import type { CustomKindName } from '../../api/kinds.ts';
 import { type KubernetesObject, sourceOfKey } from '../../api/object.ts';
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
 import type { AuthorizationPolicyModel } from '../../model/authorization.ts';
@@ -13,7 +14,6 @@ import type { RequestAuthenticationModel } from '../../model/request-authenticat
 import { reconcileAuthorizationPolicy } from '../../reconcilers/security/authorization-policy.ts';
 import { reconcilePeerAuthentication } from '../../reconcilers/security/peer-authentication.ts';
 import { reconcileRequestAuthentication } from '../../reconcilers/security/request-authentication.ts';
-import type { HasProblems } from '../findings/problems.ts';
 import type { Inputs } from '../inputs.ts';
 import { type InForce, declareReconciled } from './in-force.ts';
 import { labelKeys, selectorKey } from './label-keys.ts';

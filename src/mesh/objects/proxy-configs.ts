@@ -1,4 +1,5 @@
 import { sourceOfKey } from '../../api/object.ts';
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
 import { type Labels, printSelector } from '../../model/labels.ts';
@@ -9,7 +10,6 @@ import {
   reconcileProxyConfig,
   shadowedProxyConfigs,
 } from '../../reconcilers/proxy-config/proxy-config.ts';
-import type { HasProblems } from '../findings/problems.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
 import { type InForce, declareReconciled } from './in-force.ts';
 import { indexBySelector, policiesFor } from './policies.ts';

@@ -1,4 +1,4 @@
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import { kindKey, parseKindKey } from '../../api/keys.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
@@ -8,7 +8,6 @@ import type { ConnectionRoutes } from '../../model/l4-routes.ts';
 import type { SettledRoutes } from '../../model/route.ts';
 import { type RouteBinding, isInMesh } from '../../model/route-binding.ts';
 import type { RouteContext, RouteScope } from '../../settle/route-scope.ts';
-import type { HasProblems } from '../findings/problems.ts';
 
 /** Routes, and the one of their hosts by which they were found. */
 export interface FoundRoutes {

@@ -1,4 +1,4 @@
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
 import { clientFiles } from '../../model/named-files.ts';
@@ -7,7 +7,6 @@ import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import { audiencesOf } from '../../settle/rule-selection.ts';
 import { type AllowedFiles, tlsOfRule } from '../../settle/withheld-files.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
-import type { HasProblems } from '../findings/problems.ts';
 
 /** The files that rules of a namespace may have clients read: those of the oldest rules. By namespace. */
 export function declareRuleFiles(

@@ -1,6 +1,6 @@
 import { sourceOfKey } from '../../api/object.ts';
 import type { DestinationRule } from '../../api/gen/destination-rule.gen.ts';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
 import { isWildcard } from '../../model/host.ts';
@@ -13,7 +13,6 @@ import { type MergedRules, mergeRules } from '../../settle/destination-rule-merg
 import { type ReconciledRule, reconcileDestinationRule } from '../../reconcilers/destination-rule/destination-rule.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
 import { withholdFiles } from '../../settle/withheld-files.ts';
-import type { HasProblems } from '../findings/problems.ts';
 import { declareRuleFiles, namesFiles } from './rule-files.ts';
 import { type InForce, declareReconciled } from './in-force.ts';
 import { type Settings, settingOf } from '../settings.ts';

@@ -1,21 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ObjectRef } from '../../api/object.ts';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
-import {
-  type AssignmentInput,
-  type EncodedEndpoint,
-  type Horizon,
-  buildAssignment,
-  mtlsUse,
-  topologyNeeds,
-} from '../../envoy/endpoint/assignment.ts';
+import type { EncodedEndpoint } from '../../envoy/endpoint/assignment-endpoint.ts';
+import { buildAssignment } from '../../envoy/endpoint/assignment.ts';
 import type { TopologyNeeds } from '../../model/locality.ts';
 import { selected } from '../../model/labels.ts';
-import { failoverLabels, resolvePolicy } from '../../model/policy-resolution.ts';
+import { failoverLabels, mtlsUse, resolvePolicy } from '../../model/policy-resolution.ts';
 import { wholeObjects } from '../../model/provenance.ts';
 import { type MeshService, isDns, outboundCluster, sniCluster } from '../../model/service.ts';
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
+import { type AssignmentInput, settleAssignment } from '../../settle/assignment.ts';
+import { topologyNeeds } from '../../settle/locality-plan.ts';
+import type { Horizon } from '../../settle/split-horizon.ts';
 import { type AssignmentStep, type PlacedAssignment, stepsOf } from './assignment-steps.ts';
 import type { EndpointGroup } from '../objects/endpoint-groups.ts';
 import { sharedClusters } from '../objects/shared-endpoints.ts';
@@ -29,7 +26,6 @@ import {
   mostAssignmentsOfLabels,
   needsKey,
 } from './places.ts';
-import type { HasProblems } from '../findings/problems.ts';
 import {
   type ClusterDeps,
   type Demand,
@@ -146,7 +142,7 @@ interface Assignments {
 
 /** The assignment of the host or of one of its subsets. */
 interface Assignment {
-  readonly input: AssignmentInput;
+  readonly input: AssignmentInput<Uint8Array>;
   readonly isSubset: boolean;
   readonly needs: TopologyNeeds;
 }
@@ -274,7 +270,7 @@ function makeAssignments(
     const { input, isSubset } = assignments[index]!;
     const fitting = isSubset && size > most ? firstEndpoints(input, most) : input;
     if (fitting !== input && problems.length === 0) problems.push(...tooManyEndpoints(found, most));
-    const built = buildAssignment({ ...fitting, ignoresLabels, topology: place.topology });
+    const built = buildAssignment(settleAssignment({ ...fitting, ignoresLabels, topology: place.topology }));
     const made = encoder.assignment(input.clusterName, built, () => wholeObjects(origins));
     return at(place, made);
   });
@@ -288,7 +284,7 @@ function nearby(places: readonly Place[], needs: TopologyNeeds, most: number): r
 }
 
 /** For a subset, the first endpoints that it selects; the unchanged input if all of them fit. */
-function firstEndpoints(input: AssignmentInput, most: number): AssignmentInput {
+function firstEndpoints(input: AssignmentInput<Uint8Array>, most: number): AssignmentInput<Uint8Array> {
   const first: EncodedEndpoint[] = [];
   const localities = new Set<string>();
   for (const endpoint of selected(input.endpoints, input.subsetLabels)) {

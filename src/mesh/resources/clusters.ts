@@ -1,15 +1,16 @@
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
-import { dnsTopologyNeeds } from '../../envoy/cluster/dns.ts';
-import { buildClusters } from '../../envoy/cluster/clusters.ts';
+import { buildCluster } from '../../envoy/cluster/clusters.ts';
 import type { TopologyNeeds } from '../../model/locality.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
 import { isDns } from '../../model/service.ts';
 import { type ClusterTraits, clusterTraits, clusterTraitsKey } from '../../model/traits.ts';
+import { settleClusters } from '../../settle/clusters.ts';
+import { dnsTopologyNeeds } from '../../settle/locality-plan.ts';
 import { declareAssignments } from './assignments.ts';
 import { NO_ENDPOINTS } from '../objects/endpoint-groups.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 import { type Topologies, declareTopologies, placesOf } from './places.ts';
-import type { HasProblems } from '../findings/problems.ts';
 import {
   type ClusterDeps,
   type Demand,
@@ -105,7 +106,7 @@ function clusterSet(
   const needs = isDns(service) ? dnsTopologyNeeds(service, port, rule, settings) : noNeeds;
   return {
     resources: placesOf(read, topologies, needs).flatMap((place) =>
-      buildClusters({
+      settleClusters({
         service,
         port,
         ...(rule && { rule }),
@@ -114,7 +115,9 @@ function clusterSet(
         summary,
         peersAcceptMtls: deps.peerModes.acceptsMtls(read, service.namespace),
         topology: place.topology,
-      }).flatMap((cluster) => at(place, deps.encoder.cluster(cluster, from))),
+      }).flatMap((settled) =>
+        at(place, deps.encoder.cluster(buildCluster(settled, demand.client.traits, settings), from)),
+      ),
     ),
   };
 }

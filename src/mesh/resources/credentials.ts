@@ -1,4 +1,5 @@
 import { quote } from '../../api/quote.ts';
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import {
@@ -20,7 +21,6 @@ import type { CredentialState } from '../../settle/gateway-merge.ts';
 import type { Proxies } from '../clients/proxies.ts';
 import { type RouterClass } from '../gateways/routers.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
-import type { HasProblems } from '../findings/problems.ts';
 import type { Rules } from '../objects/rules.ts';
 import { type Settings, settingOf } from '../settings.ts';
 import { declareNamedByGateways, declareNamedByRules, namedByRules, resourcesOfGateway } from './named-credentials.ts';

@@ -1,7 +1,7 @@
 import { type ObjectRef, distinctRefs } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { Encoder } from '../../envoy/encode/encoder.ts';
-import { buildInboundClusters } from '../../envoy/cluster/inbound-clusters.ts';
+import { buildInboundCluster } from '../../envoy/cluster/inbound-clusters.ts';
 import { type SecurityFilters, closed, isTooLarge, noSecurity } from '../../envoy/security/authorization.ts';
 import type { Secret } from '../../envoy/gen/types.gen.ts';
 import { fileSecretsOf } from '../../envoy/tls/file-secrets.ts';
@@ -11,11 +11,11 @@ import type { PolicyObject } from '../../model/policy-target.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
 import { inboundCluster } from '../../model/service.ts';
 import { egressImports } from '../../model/sidecar.ts';
+import { settleInboundClusters } from '../../settle/inbound-clusters.ts';
 import { type InboundTargets, inboundTargets } from '../../settle/inbound.ts';
 import { inboundList } from '../lists.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
-import type { HasProblems } from '../findings/problems.ts';
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import type { InboundTarget } from '../../model/inbound.ts';
 import type { Policies, PolicyKind } from '../objects/policies.ts';
 import { type Rules, ruleFor } from '../objects/rules.ts';
@@ -75,8 +75,10 @@ export function declareInbounds(graph: Graph, deps: InboundDeps): Inbounds {
             : served.filter(({ port }) => all.has(inboundCluster(port)));
         return wholeObjects(distinctRefs(named.flatMap(({ origins }) => origins)));
       };
-      for (const cluster of buildInboundClusters({ ...shared, settings: settingOf(read, deps.settings.clusters) })) {
-        const resource = encoder.cluster(cluster, () => from([cluster.name ?? '']));
+      const settings = settingOf(read, deps.settings.clusters);
+      for (const settled of settleInboundClusters({ ...shared, settings })) {
+        const cluster = buildInboundCluster(settled, one.traits, settings);
+        const resource = encoder.cluster(cluster, () => from([settled.name]));
         emitMember(emit, list, resource);
       }
       const security = read.get(deps.securityFilters, policies.set) ?? noSecurity;

@@ -1,4 +1,5 @@
 import type { ObjectRef } from '../../api/object.ts';
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
 import { clientResources, namesCredential, servedResources, serverResources } from '../../model/credential.ts';
@@ -6,7 +7,6 @@ import type { GatewayModel } from '../../model/gateway.ts';
 import type { ClientTls, DestinationRuleModel } from '../../model/traffic-policy.ts';
 import { mostNamed, mostNamedForOthers } from '../../model/named-limits.ts';
 import { tlsOfRule } from '../../settle/withheld-files.ts';
-import type { HasProblems } from '../findings/problems.ts';
 import type { Rules } from '../objects/rules.ts';
 
 /** What objects of one namespace name: the oldest object first, and no more than is allowed. */

@@ -1,7 +1,7 @@
 import type { EncodedResource } from '../../ads/store/resource.ts';
 import { type ObjectRef, distinctRefs } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
-import { fixedClusters } from '../../envoy/cluster/fixed-clusters.ts';
+import { buildFixedCluster } from '../../envoy/cluster/fixed-clusters.ts';
 import { emptyAssignment } from '../../envoy/endpoint/assignment.ts';
 import { type OutboundListenerInput, buildOutboundListener } from '../../envoy/listener/outbound-listener.ts';
 import { httpProxyListener, virtualOutbound } from '../../envoy/listener/virtual-outbound.ts';
@@ -10,6 +10,7 @@ import { type AgedClaim, type OutboundChain, listenerName, sortClaims, summarise
 import { type Source, wholeObjects } from '../../model/provenance.ts';
 import { exportRank, isAtHomeIn, isHeadless } from '../../model/service.ts';
 import { traitsKey, wildcardAddress } from '../../model/traits.ts';
+import { settleFixedClusters } from '../../settle/fixed-clusters.ts';
 import { l4Destinations } from '../../settle/outbound-chains.ts';
 import { claimsOf, heardPort, isOfProxy } from '../../settle/outbound-claims.ts';
 import { resolveClaims } from '../../settle/outbound-conflicts.ts';
@@ -168,8 +169,8 @@ export function declareOutboundListeners(graph: Graph, deps: ListenerDeps): read
     (key, { scope }, read, emit: Emit<Member>) => {
       const settings = settingOf(read, deps.settings.clusters);
       const { policy } = unknownTraffic(scope, read, deps);
-      for (const cluster of fixedClusters({ traits: scope.traits, settings, outboundPolicy: policy }))
-        emitMember(emit, key, deps.encoder.cluster(cluster));
+      for (const fixed of settleFixedClusters({ traits: scope.traits, settings, outboundPolicy: policy }))
+        emitMember(emit, key, deps.encoder.cluster(buildFixedCluster(fixed, scope.traits, settings)));
       if (scope.traits.family === 'grpc') emitMember(emit, key, noEndpoints(deps));
       if (!hasListeners(scope)) return;
       const options = outboundInput(scope, read, deps);

@@ -1,11 +1,10 @@
-import type { Problem } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import { boundProblems } from '../../api/problem-list.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import type { VirtualServiceModel } from '../../model/virtual-service.ts';
 import type { DestinationDeps } from '../clients/destinations.ts';
 import { type GatewayHosts, declareGatewayHosts } from '../findings/gateway-hosts.ts';
-import type { HasProblems } from '../findings/problems.ts';
 import { declareIdleDelegates } from './idle-delegates.ts';
 import { outsideGateways } from './outside-gateways.ts';
 import { missingDestinations, missingGateways } from './references.ts';

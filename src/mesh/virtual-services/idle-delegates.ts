@@ -1,6 +1,6 @@
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import type { VirtualServices } from './virtual-services.ts';
-import type { HasProblems } from '../findings/problems.ts';
 
 /** VirtualServices without hosts that no other VirtualService delegates to. */
 export function declareIdleDelegates(graph: Graph, { parsed }: VirtualServices): Collection<HasProblems> {

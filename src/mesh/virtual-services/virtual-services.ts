@@ -1,5 +1,6 @@
 import type { VirtualService } from '../../api/gen/virtual-service.gen.ts';
 import { objectKey, sourceOfKey } from '../../api/object.ts';
+import type { HasProblems } from '../../api/problem.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import { type DestinationName, destinationKey } from '../../model/client.ts';
 import { cutRoutes } from '../../settle/cut-routes.ts';
@@ -25,7 +26,6 @@ import {
 import { type Inputs, optionsOf } from '../inputs.ts';
 import { type InForce, declareReconciled } from '../objects/in-force.ts';
 import type { RouteFrontEnd, RouteRules } from '../objects/route-bindings.ts';
-import type { HasProblems } from '../findings/problems.ts';
 import { type Settings, settingOf } from '../settings.ts';
 import { unverifiedClaims } from './unverified-claims.ts';
 

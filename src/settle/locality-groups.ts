@@ -1,16 +1,11 @@
-import { compareText } from './age.ts';
-import type { Labels } from './labels.ts';
-import type { LocalityLbSetting } from './traffic-policy.ts';
-import type { Topology } from './topology.ts';
-import { type LocalityPlan, networkLabel } from './locality.ts';
-import { ownValue } from './own-value.ts';
-
-export interface Placed {
-  /** `region/zone/subzone`; empty if unknown. */
-  readonly locality: string;
-  readonly weight: number;
-  readonly labels: Labels;
-}
+import { compareText } from '../model/age.ts';
+import type { Placed } from '../model/assignment.ts';
+import type { Labels } from '../model/labels.ts';
+import type { LocalityLbSetting } from '../model/traffic-policy.ts';
+import type { Topology } from '../model/topology.ts';
+import { networkLabel } from '../model/locality.ts';
+import type { LocalityPlan } from './locality-plan.ts';
+import { ownValue } from '../model/own-value.ts';
 
 /** Endpoints with the same locality and priority. */
 export interface LocalityGroup<Item extends Placed> {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { MeshService } from './service.ts';
-import type { LoadBalancer, TrafficPolicy } from './traffic-policy.ts';
-import { dnsTopologyNeeds } from '../envoy/cluster/dns.ts';
-import { narrowTopology, topologyNeeds } from './locality.ts';
+import type { MeshService } from '../model/service.ts';
+import type { LoadBalancer, TrafficPolicy } from '../model/traffic-policy.ts';
+import { narrowTopology } from '../model/locality.ts';
+import { dnsTopologyNeeds, topologyNeeds } from './locality-plan.ts';
 import { ruleOf } from '../envoy/testing/clusters.ts';
 import { entryOf, port } from '../envoy/testing/listeners.ts';
 

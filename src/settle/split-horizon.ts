@@ -1,7 +1,7 @@
-import { type NetworkGateway, gatewaysFor } from '../../model/network.ts';
-import type { Topology } from '../../model/topology.ts';
-import { labelsOfGateway } from '../../model/locality.ts';
-import { type EncodedEndpoint, encodeEndpoints } from './assignment-endpoint.ts';
+import type { AssignableEndpoint, GatewayEndpoint } from '../model/assignment.ts';
+import { labelsOfGateway } from '../model/locality.ts';
+import { type NetworkGateway, gatewaysFor } from '../model/network.ts';
+import type { Topology } from '../model/topology.ts';
 
 /** Gateways by network. A network that is absent has none, and is reached directly. */
 export type Horizon = ReadonlyMap<string, readonly NetworkGateway[]>;
@@ -13,15 +13,15 @@ export type Horizon = ReadonlyMap<string, readonly NetworkGateway[]>;
  *
  * @param passes whether requests for an endpoint can, and may, take the way through a gateway.
  */
-export function splitHorizon(
-  endpoints: readonly EncodedEndpoint[],
+export function splitHorizon<Form>(
+  endpoints: readonly AssignableEndpoint<Form>[],
   { network: own, ipFamily, requestedNetworks: requested }: Topology,
   horizon: Horizon,
-  passes: (endpoint: EncodedEndpoint) => boolean,
-): readonly EncodedEndpoint[] {
-  const isForeign = ({ network }: EncodedEndpoint): boolean => network !== '' && network !== own;
+  passes: (endpoint: AssignableEndpoint<Form>) => boolean,
+): readonly (AssignableEndpoint<Form> | GatewayEndpoint)[] {
+  const isForeign = ({ network }: AssignableEndpoint<Form>): boolean => network !== '' && network !== own;
   const near = new Set(endpoints.filter(({ network }) => network === own).map(({ address }) => address));
-  const direct: EncodedEndpoint[] = [];
+  const direct: AssignableEndpoint<Form>[] = [];
   const behind = new Map<string, Map<NetworkGateway, number>>();
   for (const endpoint of endpoints) {
     const { network, cluster, locality, weight } = endpoint;
@@ -44,23 +44,21 @@ export function splitHorizon(
 function gatewayEndpoints([locality, weights]: readonly [
   string,
   ReadonlyMap<NetworkGateway, number>,
-]): readonly EncodedEndpoint[] {
-  return encodeEndpoints(
-    [...weights].map(([{ address, port, cluster, network }, weight]) => ({
-      addresses: [address],
-      port,
-      portName: '',
-      labels: labelsOfGateway(cluster, network),
-      locality,
-      network,
-      cluster,
-      identity: '',
-      tlsMode: 'istio',
-      // Whole numbers, unless there are too many gateways for a common multiple.
-      weight: Math.min(Math.max(1, Math.round(weight)), 2 ** 32 - 1),
-      workload: '',
-      namespace: '',
-      nodeName: '',
-    })),
-  );
+]): readonly GatewayEndpoint[] {
+  return [...weights].map(([{ address, port, cluster, network }, weight]) => ({
+    addresses: [address],
+    port,
+    portName: '',
+    labels: labelsOfGateway(cluster, network),
+    locality,
+    network,
+    cluster,
+    identity: '',
+    tlsMode: 'istio',
+    // Whole numbers, unless there are too many gateways for a common multiple.
+    weight: Math.min(Math.max(1, Math.round(weight)), 2 ** 32 - 1),
+    workload: '',
+    namespace: '',
+    nodeName: '',
+  }));
 }
