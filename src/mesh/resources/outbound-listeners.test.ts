@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { KubernetesObject } from '../../api/object.ts';
-import { MeshLab, objectOf, proxy, service, sidecar } from '../../../test/harness/lab.ts';
+import { MeshLab, objectOf, proxy, route, service, sidecar } from '../../../test/harness/lab.ts';
 
 /** A database at one address, known in a namespace by a name of its own. */
 function database(path: string, year: number, spec: object = {}): KubernetesObject {
@@ -122,6 +122,28 @@ describe('the listener for clients of an HTTP proxy', () => {
       Object.entries(lab.domains(own.stream, 'http_proxy')).find(([, domains]) => domains.includes(domain))?.[0];
     return (...names: string[]) => names.map(of);
   };
+
+  test('has the routes that apply there: not those for one port', () => {
+    const at = (creationTimestamp: string, object: KubernetesObject): KubernetesObject => ({
+      ...object,
+      metadata: { ...object.metadata, creationTimestamp },
+    });
+    const lab = new MeshLab(
+      [
+        two,
+        service('shop/b', { clusterIP: '10.0.0.3' }),
+        at('2029-01-01T00:00:00Z', route('shop/first', 'orders', 'orders', {}, { port: 80 })),
+        at('2029-01-02T00:00:00Z', route('shop/second', 'orders', 'b')),
+      ],
+      [own],
+    );
+    const tables = lab.json(own.stream).rds as { name: string; virtualHosts: { name: string; routes: object[] }[] }[];
+    const clusters = tables
+      .find(({ name }) => name === 'http_proxy')!
+      .virtualHosts.filter(({ name }) => name === 'orders.shop.svc.cluster.local:80')
+      .map(({ routes }) => /"cluster":"([^"]+)"/.exec(JSON.stringify(routes))?.[1]);
+    expect(clusters).toEqual(['outbound|80||b.shop.svc.cluster.local']);
+  });
 
   test('goes by the port of the URL', () => {
     const of = table();
