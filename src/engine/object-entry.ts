@@ -1,6 +1,6 @@
 import type { ObjectSink } from '../api/source.ts';
 import { CredentialStore } from '../credentials/credential-store.ts';
-import { isServed } from '../mesh/findings/conditions.ts';
+import { isInForceBy } from '../mesh/findings/conditions.ts';
 import type { MeshOptions } from '../mesh/inputs.ts';
 import { Discovery } from '../sources/discovery.ts';
 import { EndpointHistory } from './endpoint-history.ts';
@@ -81,7 +81,7 @@ function generationsOf(
   canaries: boolean,
 ): Pick<ObjectEntry, 'progress' | 'generations'> {
   const { graph, inputs } = mesh;
-  const isInForce = (key: string, object: ObjectGeneration): boolean => isServed(mesh.verdicts.get(key), object);
+  const isInForce = (key: string, object: ObjectGeneration): boolean => isInForceBy(mesh.verdicts.get(key), object);
   const progress = new ProgressOfObjects({ inputs, clock, isInForce });
   const generations = new Generations({
     inputs,

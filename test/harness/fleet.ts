@@ -20,7 +20,7 @@ import { catalog } from '../../src/engine/catalog.ts';
 import { ProgressOfObjects } from '../../src/engine/progress.ts';
 import { typeUrl } from '../../src/envoy/encode/proto.ts';
 import { type Mesh, buildMesh } from '../../src/mesh.ts';
-import { isServed } from '../../src/mesh/findings/conditions.ts';
+import { isInForceBy } from '../../src/mesh/findings/conditions.ts';
 import { ONE, defaultMeshOptions } from '../../src/mesh/inputs.ts';
 import { type ServedType, servedTypes } from '../../src/envoy/encode/served-types.ts';
 import { snapshotOf } from '../../src/debug/snapshot.ts';
@@ -66,7 +66,7 @@ export class Fleet {
     this.progress = new ProgressOfObjects({
       inputs: this.mesh.inputs,
       clock,
-      isInForce: (key, object) => isServed(this.mesh.verdicts.get(key), object),
+      isInForce: (key, object) => isInForceBy(this.mesh.verdicts.get(key), object),
     });
     const { store } = this;
     this.#context = {

@@ -5,7 +5,7 @@ import type { DesiredCondition } from './conditions.ts';
 import { EventRecorder, type EventRecorderOptions } from './event-recorder.ts';
 import type { Json } from '../../api/json.ts';
 import { Outages } from '../client/outages.ts';
-import type { DesiredStatus } from './status-writer.ts';
+import type { DesiredStatus } from './status-change.ts';
 import { FakeClock } from '../../testing/fake-clock.ts';
 import { FakeCluster } from '../testing/fake-cluster.ts';
 import { RecordingLog } from '../testing/recording-log.ts';

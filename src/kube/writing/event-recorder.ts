@@ -11,7 +11,7 @@ import { type Place, placeKey } from '../../api/place.ts';
 import type { Log } from '../client/log.ts';
 import type { Outages } from '../client/outages.ts';
 import { collectionPath } from '../client/paths.ts';
-import type { DesiredStatus } from './status-writer.ts';
+import type { DesiredStatus } from './status-change.ts';
 import { TokenBucket } from '../client/token-bucket.ts';
 
 export interface EventRecorderOptions {

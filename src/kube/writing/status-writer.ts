@@ -1,35 +1,27 @@
 import { isDeepStrictEqual } from 'node:util';
-import { kinds, type Kind, type KindName } from '../../api/kinds.ts';
+import { kinds, type KindName } from '../../api/kinds.ts';
 import { revisionOf, type KubernetesObject } from '../../api/object.ts';
 import { ApiError, errorOfTransport, isRefused } from '../client/api-error.ts';
 import { Backoff } from '../../base/backoff.ts';
 import type { KubeApi } from '../client/client.ts';
 import { isSame } from '../client/comparison.ts';
 import type { Clock } from '../../base/clock.ts';
-import { type EntryList, type DesiredConditions, conditionsAt, mergeEntries } from './entries.ts';
-import { type DesiredCondition, isOfOthers, mergeConditions, withSummary } from './conditions.ts';
+import type { DesiredCondition } from './conditions.ts';
 import { DueWrites } from './due-writes.ts';
-import { isObject, type Json } from '../../api/json.ts';
+import type { Json } from '../../api/json.ts';
 import type { Log } from '../client/log.ts';
 import { Outages } from '../client/outages.ts';
 import { objectPath } from '../client/paths.ts';
-import { isBefore } from '../client/resource-version.ts';
-
-export interface DesiredStatus {
-  readonly kind: KindName;
-  readonly namespace: string;
-  readonly name: string;
-  /** uid of the object that the conditions are about: they are never written to another object of this name. */
-  readonly uid: string;
-  /** Generation that they were computed from: they are not written to a newer one, which will get its own. */
-  readonly generation: number;
-  /** At each place that is ours. Entries of ours that are not among them are removed. */
-  readonly said: readonly DesiredConditions[];
-  /** Conditions of these types are of other programs, and stay, if their message does not begin like this. Absent: none. */
-  readonly signature?: string;
-  /** Of a ServiceEntry: its automatic addresses. Absent: they are not ours. */
-  readonly addresses?: readonly { readonly value: string; readonly host: string }[];
-}
+import {
+  type DesiredStatus,
+  type StatusChange,
+  compared,
+  isNewer,
+  statusChange,
+  statusOf,
+  versionOf,
+  versionRead,
+} from './status-change.ts';
 
 export interface StatusWriterOptions {
   readonly api: KubeApi;
@@ -69,15 +61,10 @@ interface Entry {
   conflicts: number;
 }
 
-interface Plan {
+interface Plan extends StatusChange {
   readonly path: string;
   /** Until it fires, the object's status is ours to write. */
   readonly term: AbortSignal;
-  readonly before: Json;
-  /** What is written, if it differs. */
-  readonly said: readonly DesiredConditions[];
-  /** What the status is then. */
-  readonly expected: Json;
   readonly body: {
     readonly metadata: { readonly resourceVersion: string };
     readonly status: Json;
@@ -241,52 +228,28 @@ export class StatusWriter {
     if (!newer) entry.fresh = undefined;
     const object = newer ? fresh : latest;
     if (object.metadata.uid !== uid || (object.metadata.generation ?? generation) !== generation) return undefined;
-    const there = statusOf(object);
-    const now = this.options.clock
+    const { types, summary } = this.options;
+    const change = statusChange(object, type, entry.desired, { types, summary, now: this.now() });
+    if (change === undefined) return undefined;
+    // The same write would have the same result.
+    const { kept, written, desired } = entry;
+    if (written === desired && kept !== undefined && isSame(() => isDeepStrictEqual(change.before, kept)))
+      return undefined;
+    return {
+      ...change,
+      path: objectPath({ ...type, version: versionRead(latest, type) }, namespace, name),
+      term,
+      body: { metadata: { resourceVersion: versionOf(object) }, status: change.status },
+    };
+  }
+
+  /** RFC 3339, in seconds. */
+  private now(): string {
+    const { clock } = this.options;
+    return clock
       .date()
       .toISOString()
       .replace(/\.\d+Z$/, 'Z');
-    const { addresses = [], signature } = entry.desired;
-    const { types, summary } = this.options;
-    const said = entry.desired.said.map(({ place, conditions }) => ({
-      place,
-      conditions: conditions.filter((each) => !isOfOthers(conditionsAt(there, place), each, signature)),
-    }));
-    const own = said.find(({ place }) => place.in === 'object')?.conditions;
-    const summaryOf = (merged: readonly unknown[]) => summary?.(merged, generation) ?? [];
-    const conditions =
-      own &&
-      (type.custom
-        ? withSummary(there['conditions'], own, types, now, summaryOf)
-        : mergeConditions(there['conditions'], own, [], now));
-    const lists = mergedLists(there, said, types, now);
-    const hasAddresses =
-      entry.desired.addresses === undefined || isSame(() => isDeepStrictEqual(there['addresses'] ?? [], addresses));
-    // Istio writes text. What it has written is left to it, as long as it is right.
-    const isObserved =
-      !type.custom || own === undefined || `${textOrNumber(there['observedGeneration'])}` === `${generation}`;
-    if (conditions === undefined && lists === undefined && hasAddresses && isObserved) return undefined;
-    const status = {
-      ...(conditions && { conditions }),
-      ...lists,
-      ...(!hasAddresses && { addresses }),
-      ...(!isObserved && { observedGeneration: generation }),
-    };
-    // The same write would have the same result.
-    if (
-      entry.written === entry.desired &&
-      entry.kept !== undefined &&
-      isSame(() => isDeepStrictEqual(there, entry.kept))
-    )
-      return undefined;
-    return {
-      path: objectPath({ ...type, version: versionRead(latest, type) }, namespace, name),
-      term,
-      before: there,
-      said,
-      expected: { ...there, ...status },
-      body: { metadata: { resourceVersion: versionOf(object) }, status },
-    };
   }
 
   private async write(key: string, entry: Entry, { path, body, expected, before, said, term }: Plan): Promise<void> {
@@ -364,62 +327,4 @@ export class StatusWriter {
 
 function idOf({ kind, namespace, name }: DesiredStatus): string {
   return `${kind}/${namespace}/${name}`;
-}
-
-/** The lists that differ; undefined: none does. */
-function mergedLists(
-  there: Json,
-  said: readonly DesiredConditions[],
-  types: readonly string[],
-  now: string,
-): Json | undefined {
-  const merged = ENTRY_LISTS.flatMap((list) => {
-    const entries = mergeEntries(list, there[list], said, types, now);
-    return entries === undefined ? [] : [[list, entries] as const];
-  });
-  return merged.length === 0 ? undefined : Object.fromEntries(merged);
-}
-
-const ENTRY_LISTS: readonly EntryList[] = ['parents', 'ancestors'];
-
-/** The part that we write. */
-function statusOf(object: KubernetesObject & { readonly status?: unknown }): Json {
-  const { conditions, addresses, observedGeneration, parents, ancestors } = isObject(object.status)
-    ? object.status
-    : {};
-  return {
-    ...(conditions !== undefined && { conditions }),
-    ...(parents !== undefined && { parents }),
-    ...(ancestors !== undefined && { ancestors }),
-    ...(addresses !== undefined && { addresses }),
-    ...(observedGeneration !== undefined && { observedGeneration }),
-  };
-}
-
-function textOrNumber(value: unknown): string | number {
-  return typeof value === 'number' || typeof value === 'string' ? value : '';
-}
-
-/** The version in which the API server has it. */
-function versionRead({ apiVersion }: KubernetesObject, { group, versions, version }: Kind): string {
-  return versions.find((each) => apiVersion === `${group}/${each}`) ?? version;
-}
-
-/** A version that nobody can overtake would hide every later copy. */
-function isNewer(fresh: KubernetesObject, latest: KubernetesObject): boolean {
-  const isSuperseded = (latest.metadata.generation ?? 0) > (fresh.metadata.generation ?? 0);
-  const isSameObject = latest.metadata.uid === fresh.metadata.uid;
-  return isSameObject && !isSuperseded && isBefore(versionOf(latest), versionOf(fresh));
-}
-
-function versionOf(object: KubernetesObject): string {
-  return object.metadata.resourceVersion ?? '';
-}
-
-/** The part of a response that is compared with the desired status; the rest is not kept. */
-function compared(answer: unknown): KubernetesObject | undefined {
-  if (!isObject(answer) || !isObject(answer['metadata'])) return undefined;
-  const { name, uid, generation, resourceVersion } = answer['metadata'];
-  const status = statusOf(answer as unknown as KubernetesObject);
-  return { metadata: { name, uid, generation, resourceVersion }, status } as unknown as KubernetesObject;
 }

@@ -110,18 +110,18 @@ function* routesOfService(
   if (service === undefined || routedPort(service.ports, port) === undefined) return;
   const { host, namespace } = service;
   const tables = tablesOf(service, port, view, read, deps);
-  for (const target of targetsOf(list, view, read, deps)) {
-    const { client } = target;
+  for (const part of partsOf(list, view, read, deps)) {
+    const { client } = part;
     for (const table of tables) {
       const isOwn = isOwnTable(table);
-      if (isOwn && target.local) continue;
+      if (isOwn && part.local) continue;
       const listenerPort = portOfTable(table, port);
       // A table for a single service needs no names.
       const domains = isOwn ? ['*'] : freeDomains({ client, host, service, port, listenerPort }, view, read, deps);
       if (domains.length === 0) continue;
       const chosen = deps.bindings.chosen(read, routes, { client, listenerPort });
-      const place = { list: target.list, view, local: target.local, table, host, namespace, declares: true, domains };
-      yield { place, port, service: id, rule, uses: usesOf(chosen, target, listenerPort, read, deps) };
+      const place = { list: part.list, view, local: part.local, table, host, namespace, declares: true, domains };
+      yield { place, port, service: id, rule, uses: usesOf(chosen, part, listenerPort, read, deps) };
     }
   }
 }
@@ -144,9 +144,9 @@ function* routesOfHost(
     port === 80 || routes.length === 1
       ? routes
       : routes.filter(({ key }) => activePorts(key, view, read, deps).has(port));
-  for (const target of targetsOf(list, view, read, deps))
+  for (const part of partsOf(list, view, read, deps))
     for (const port of ports) {
-      const { client } = target;
+      const { client } = part;
       const active = activeOn(port);
       const service = alias && portNumbered(alias.ports, port) ? alias : undefined;
       for (const table of [String(port), ...proxied]) {
@@ -158,29 +158,29 @@ function* routesOfHost(
         const domains = freeDomains(subject, view, read, deps);
         if (domains.length === 0) continue;
         const place = {
-          list: target.list,
+          list: part.list,
           view,
-          local: target.local,
+          local: part.local,
           table,
           host,
           namespace,
           declares: false,
           domains,
         };
-        const uses = usesOf(chosen, target, listenerPort, read, deps);
+        const uses = usesOf(chosen, part, listenerPort, read, deps);
         yield { place, port, service: service === undefined ? '' : serviceKey(service), rule: '', uses };
       }
     }
 }
 
 /** Clients of a view, and where their virtual hosts go. */
-interface Target extends Pick<HostPlace, 'list' | 'view' | 'local'> {
+interface ViewPart extends Pick<HostPlace, 'list' | 'view' | 'local'> {
   readonly client: Client;
 }
 
-function targetsOf(list: string, view: View, read: Reader, deps: ViewRouteDeps): Target[] {
+function partsOf(list: string, view: View, read: Reader, deps: ViewRouteDeps): ViewPart[] {
   const { domainSuffix } = optionsOf(read, deps.inputs);
-  const all: Target[] = [{ list, view, local: false, client: clientOf(view, domainSuffix) }];
+  const all: ViewPart[] = [{ list, view, local: false, client: clientOf(view, domainSuffix) }];
   if (read.get(deps.views.localViews, view.key) === true)
     all.push({ list: localKey(list), view, local: true, client: clientOf(ownClients(view), domainSuffix) });
   return all;
@@ -194,7 +194,7 @@ const portOfTable = (table: string, port: number): number => (table === proxyTab
 
 function usesOf(
   chosen: readonly FoundRoutes[],
-  { view, local: isLocal }: Target,
+  { view, local: isLocal }: ViewPart,
   listenerPort: number,
   read: Reader,
   { bindings }: ViewRouteDeps,

@@ -23,7 +23,7 @@ export interface Verdict {
 }
 
 /** Whether the verdict is about this generation, and it is in force, at least in part. */
-export function isServed(
+export function isInForceBy(
   verdict: Verdict | undefined,
   { uid, generation }: Pick<Verdict, 'uid' | 'generation'>,
 ): boolean {

@@ -67,19 +67,6 @@ test('a destination without a port is right when it has any of the ports that re
   ]);
 });
 
-test('for a host that no service has, a destination without a port must have port 80, or be for routers', () => {
-  const target = (port: number) => service('b', `[{name: http, port: ${port}}]`);
-  const to = (gateways: string) =>
-    route(`{hosts: [foo.test], gateways: [${gateways}], http: [{route: [{destination: {host: b}}]}]}`);
-  const missing = (port: number, gateways: string) =>
-    check(target(port), to(gateways)).filter((line) => line.includes('destination'));
-  expect(missing(80, 'mesh')).toEqual([]);
-  expect(missing(9080, 'mesh')).toEqual([
-    'RefNotFound spec.http[0].route[0].destination.port: "b.shop.svc.cluster.local" has no port 80, the port the request arrived on',
-  ]);
-  expect(missing(9080, 'mesh, edge')).toEqual([]);
-});
-
 test('a destination is not looked up for each port of the hosts', () => {
   const numbers = Array.from({ length: 60 }, (_, i) => i + 1);
   const many = service('a', `[${numbers.map((i) => `{name: http-${i}, port: ${i}}`).join(', ')}]`);

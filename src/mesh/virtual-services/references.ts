@@ -29,8 +29,8 @@ export function* missingDestinations(
     model.hosts.flatMap((host) => (serviceFor(read, deps, view, host)?.ports ?? []).map((port) => port.number)),
   );
   const [first] = ports;
-  // Sidecars take requests for hosts that no service has on port 80; on routers, the only port of a destination counts.
-  const isOnlyForMesh = model.gateways.every((gateway) => gateway === meshGateway);
+  // Sidecars take requests for hosts that no service has on port 80; on routers, the only port of a destination counts. Of a
+  // host that is only missing in the files that are checked, the port is not known: any single port will do.
   const isUnknown = first === undefined && model.gateways.includes(meshGateway) && !model.hosts.some(isWildcard);
   /** By host of a destination. Whatever else there is to it is the same for all ports that it has. */
   const usable = new Map<string, { readonly found: NamedService; readonly common: number | undefined }>();
@@ -50,8 +50,7 @@ export function* missingDestinations(
     const lookup = (port: number): DestinationTarget => resolveDestination(destination, port, view, found);
     // Without a port in the route, the request's port applies: it is enough if the destination has one of these ports.
     const isHttp = same.every((each) => each.destination.field.startsWith('spec.http'));
-    const arrivesOn80 = isUnknown && isHttp && (isOnlyForMesh || portNumbered(own, 80) !== undefined);
-    const any = arrivesOn80 ? 80 : isUnknown && isHttp ? 0 : (own[0]?.number ?? 0);
+    const any = isUnknown && isHttp ? (portNumbered(own, 80)?.number ?? 0) : (own[0]?.number ?? 0);
     const isFixed = destination.port !== undefined || first === undefined;
     if (!isMissing(lookup(isFixed ? any : (common ?? first)))) continue;
     const target = lookup(isFixed ? any : first);
