@@ -40,9 +40,12 @@ async function relist(change: () => Promise<void>): Promise<void> {
   cluster.loseEvents();
   await change();
   const lists = cluster.lists();
+  const open = cluster.server.cluster.watches().length;
   cluster.server.cluster.compact();
   cluster.endWatches();
   await expect.poll(() => cluster.lists() - lists, { timeout: 15_000 }).toBeGreaterThanOrEqual(16);
+  // A watch begins where a list ended: all have been read.
+  await expect.poll(() => cluster.server.cluster.watches().length, { timeout: 15_000 }).toBeGreaterThanOrEqual(open);
   await program.settled();
 }
 
