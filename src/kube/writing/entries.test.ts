@@ -74,7 +74,7 @@ test.each([
 });
 
 test.each([{}, null, 7, { parentRef: 7, controllerName: CONTROLLER }, { parentRef: { name: {} }, controllerName: 1 }])(
-  'what is no entry (%j) stays',
+  'a malformed entry is left alone: %j',
   (odd) => {
     expect(merge([odd], parent('a'))?.[0]).toEqual(odd);
   },
