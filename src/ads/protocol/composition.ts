@@ -21,11 +21,17 @@ export function either(a: Blocked, b: Blocked): Blocked {
 
 /**
  * The next response of a subscription, if one is owed and may be sent now. The caller sets its nonce. Whatever
- * `blocked` returns true for stays owed.
+ * `blocked` returns true for stays owed, and so do names that do not exist while `keepsSilent`.
  */
-export function take(of: Subscription, view: WorldView, now: number, blocked?: Blocked): Sent | undefined {
+export function take(
+  of: Subscription,
+  view: WorldView,
+  now: number,
+  blocked?: Blocked,
+  keepsSilent = false,
+): Sent | undefined {
   if (!of.owes || of.waits(now) || isYetToCome(of, view)) return undefined;
-  const sent = compose(of, view, blocked);
+  const sent = compose(of, { view, blocked, maxAbsent: keepsSilent ? 0 : MAX_ABSENT });
   if (sent === undefined) return undefined;
   const { refusals } = of.ledger;
   if (refusals !== undefined) {
@@ -41,12 +47,21 @@ function isYetToCome({ type, interest }: Subscription, view: WorldView): boolean
   return type.onDemand === true && !interest.in(view).batches.some(({ items }) => items.length > 0);
 }
 
-function compose(of: Subscription, view: WorldView, blocked: Blocked): Sent | undefined {
-  if (of.all) return blocked === undefined ? composeAll(of, view) : composeOwn(of, view, blocked);
+/** What there is, and what of it may be sent. */
+interface Supply {
+  readonly view: WorldView;
+  readonly blocked: Blocked;
+  /** How many names that do not exist may be answered. */
+  readonly maxAbsent: number;
+}
+
+function compose(of: Subscription, supply: Supply): Sent | undefined {
+  const { view, blocked } = supply;
+  if (of.all) return blocked === undefined ? composeAll(of, supply) : composeOwn(of, supply);
   const common = of.trial === undefined && !of.wholeState ? of.ledger.commonIn(of.context.shared()) : undefined;
   const extent = common && extentOf(of, view, blocked);
   if (extent === 'all') return undefined;
-  return common !== undefined && extent === 'none' ? composeCommon(of, view, common) : composeOwn(of, view, blocked);
+  return common !== undefined && extent === 'none' ? composeCommon(of, view, common) : composeOwn(of, supply);
 }
 
 /** How much of what is owed must not be sent yet. What does not exist any more may always be. */
@@ -63,8 +78,10 @@ function extentOf({ type, ledger }: Subscription, view: WorldView, blocked: Bloc
   return held === 0 ? 'none' : 'all';
 }
 
-function composeOwn(of: Subscription, view: WorldView, blocked: Blocked): Sent | undefined {
-  const marks = blocked === undefined && of.trial === undefined ? manyMarksOf(of) : undefined;
+function composeOwn(of: Subscription, supply: Supply): Sent | undefined {
+  const { view, blocked, maxAbsent } = supply;
+  const isPlain = blocked === undefined && maxAbsent > 0 && of.trial === undefined;
+  const marks = isPlain ? manyMarksOf(of) : undefined;
   if (marks !== undefined) return composeAlike(of, view, marks);
   const first = of.all && (of.interest.wildcard || of.wholeState);
   oweEach(of, view);
@@ -73,13 +90,13 @@ function composeOwn(of: Subscription, view: WorldView, blocked: Blocked): Sent |
   if (pieces.length === 0) of.endTrial();
   for (const piece of [...pieces, undefined]) {
     const only = (name: string): boolean => (piece === undefined ? of.trial?.has(name) !== true : piece.has(name));
-    const what = { view, blocked, piece, only, first: first && piece === undefined };
+    const what = { ...supply, piece, only, first: first && piece === undefined };
     const sent = of.wholeState ? composeState(of, what) : composeOwed(of, what);
     if (sent !== undefined) return sent;
   }
   if (!of.wholeState || of.trial === undefined || blocked !== undefined || !needsWhole(of)) return undefined;
   of.endTrial();
-  return composeState(of, { view, blocked, piece: undefined, only: () => true, first });
+  return composeState(of, { ...supply, piece: undefined, only: () => true, first });
 }
 
 /** No piece can be sent alone: nobody has the bytes of the rest of what the client holds. */
@@ -97,7 +114,7 @@ function composeCommon(of: Subscription, view: WorldView, common: CommonMarks): 
   const kind = of.context.delta ? 'delta' : 'state of the world';
   let response = common.responses[kind];
   if (response === undefined) {
-    const sent = composeOwed(of, { view, blocked: undefined, piece: undefined, only: () => true, first: false });
+    const sent = composeOwed(of, wholeOf(view));
     common.responses[kind] = response = { sent, after: of.ledger.marks! };
   } else of.ledger.take(response.after);
   return response.sent && { ...response.sent };
@@ -107,7 +124,7 @@ function composeCommon(of: Subscription, view: WorldView, common: CommonMarks): 
 function composeAlike(of: Subscription, view: WorldView, { pending, kept, asked }: Marks): Sent | undefined {
   const { context, type, interest, ledger } = of;
   const kind = context.delta ? DELTA : STATE_OF_THE_WORLD;
-  const what = { view, blocked: undefined, piece: undefined, only: () => true, first: false };
+  const what = wholeOf(view);
   const from = [kind, type, view, ...interest.key, pending, kept, asked] as const;
   const { sent, after } = context.shared().responses.of(from, () => {
     const first = of.wholeState ? composeState(of, what) : composeOwed(of, what);
@@ -121,14 +138,17 @@ const DELTA = {};
 const STATE_OF_THE_WORLD = {};
 
 /** What to compose a response from. */
-interface Wanted {
-  readonly view: WorldView;
-  readonly blocked: Blocked;
+interface Wanted extends Supply {
   readonly piece: Piece | undefined;
   /** The names that it may contain. */
   readonly only: (name: string) => boolean;
   /** The first response: a wildcard is answered, even if there is nothing. */
   readonly first: boolean;
+}
+
+/** All that is owed. */
+function wholeOf(view: WorldView): Wanted {
+  return { view, blocked: undefined, maxAbsent: MAX_ABSENT, piece: undefined, only: () => true, first: false };
 }
 
 /** Some of it may have to wait: everything is owed name by name. */
@@ -143,7 +163,7 @@ function oweEach(of: Subscription, view: WorldView): void {
 }
 
 /** Everything that the client is subscribed to. */
-function composeAll(of: Subscription, view: WorldView): Sent | undefined {
+function composeAll(of: Subscription, { view, maxAbsent }: Supply): Sent | undefined {
   const { ledger, before, known } = of;
   const owed = ledger.pending ?? NONE;
   const prior = known ? priorsOf(of, owed) : undefined;
@@ -158,7 +178,7 @@ function composeAll(of: Subscription, view: WorldView): Sent | undefined {
       if (ledger.offer(name, undefined) === undefined) unanswered.add(name);
       continue;
     }
-    if (absent.length === MAX_ABSENT) {
+    if (absent.length === maxAbsent) {
       later.push(name);
       continue;
     }
@@ -176,7 +196,7 @@ function composeAll(of: Subscription, view: WorldView): Sent | undefined {
 }
 
 /** Names or delta: only what is owed. */
-function composeOwed(of: Subscription, { view, blocked, piece, only, first }: Wanted): Sent | undefined {
+function composeOwed(of: Subscription, { view, blocked, maxAbsent, piece, only, first }: Wanted): Sent | undefined {
   const { ledger, type } = of;
   const owed = ledger.pending ?? NONE;
   const items: Served[] = [];
@@ -212,7 +232,7 @@ function composeOwed(of: Subscription, { view, blocked, piece, only, first }: Wa
       // The client has something whose bytes nobody has, and is left with it. If the name comes back, it is sent, even
       // though the client may already have it.
       if (must) unanswered.add(name);
-    } else if (must && absents === MAX_ABSENT) {
+    } else if (must && absents === maxAbsent) {
       rest.set(name, held);
     } else {
       const absent = of.absent(name);

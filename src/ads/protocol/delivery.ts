@@ -1,3 +1,4 @@
+import { Absences } from './absences.ts';
 import { accept, provenBy } from './acceptance.ts';
 import { type AskedContext, awaitAsked } from './asked.ts';
 import type { Standing } from './awaited.ts';
@@ -69,6 +70,7 @@ export class Delivery implements Watcher {
   #guardedUrl: string | undefined;
   #barrier: Barrier | undefined;
   readonly #readiness: Readiness;
+  readonly #absences: Absences;
   readonly #refused: RefusedRoom;
   #parties: Parties;
   #view: WorldView;
@@ -85,6 +87,7 @@ export class Delivery implements Watcher {
     this.#events = events;
     this.#unseen = new Unseen(context);
     this.#readiness = new Readiness(context.references, context.times);
+    this.#absences = new Absences(context.times);
     this.#refused = new RefusedRoom(context.refused, context.address);
     this.#parties = this.#partiesNow();
     this.#client = { ...context.recipient, wake: () => events.wake() };
@@ -195,7 +198,9 @@ export class Delivery implements Watcher {
         either(this.#blocks(subscription, now), gate === 'open' ? undefined : gate),
         subscription.type.behind === undefined ? undefined : heldWith(guardedGate, this.#parties),
       );
-      const sent = take(subscription, this.#view, now, blocked);
+      const sent = this.#absences.take(subscription, this.#parties, now, (keepsSilent) =>
+        take(subscription, this.#view, now, blocked, keepsSilent),
+      );
       if (sent !== undefined) return this.#send(subscription, sent, now);
     }
     this.#settle();

@@ -242,7 +242,8 @@ export class Subscription {
     const wanted = this.ledger.isClean && !this.#all ? this.interest.only : undefined;
     const make = (): CommonMarks => CommonMarks.of((ledger) => this.#markIn(ledger, names), this.context.shared());
     this.ledger.share(wanted && differences.commonMarks(this.type, wanted, this.guarded, make));
-    if (wanted !== undefined || (this.#owesBlindly && this.ledger.kept === undefined)) return;
+    if (wanted !== undefined || (this.#owesBlindly && this.#before === undefined && this.ledger.kept === undefined))
+      return;
     if (this.#all || names.size < this.context.shared().many) {
       for (const [name, { was, now }] of names) if (this.interest.has(name)) this.#mark(name, was, now === undefined);
       return;
@@ -361,7 +362,11 @@ export class Subscription {
   }
 
   #mark(name: string, was: Served | undefined, gone: boolean): void {
-    if (this.#owesBlindly && this.ledger.kept?.has(name) !== true) return;
+    if (this.#owesBlindly && this.ledger.kept?.has(name) !== true) {
+      // It may have it, and go on with it.
+      if (this.#before === UNKNOWN && gone && this.#keeps(name)) this.ledger.keep(name, UNKNOWN);
+      return;
+    }
     this.ledger.mark(name, was, gone && this.#keeps(name));
   }
 

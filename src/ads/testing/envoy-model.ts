@@ -1,5 +1,6 @@
 import type { Delivery } from '../protocol/delivery.ts';
 import {
+  ABSENT,
   type Asked,
   CDS,
   decodeFrame,
@@ -42,6 +43,8 @@ export class EnvoyModel {
   /** Tables of former listeners that still drain, oldest first, once per listener. */
   readonly draining: string[] = [];
   readonly tables = new Map<string, string>();
+  /** Tables of rejected responses: without any version that it accepts, it is given an empty one. */
+  readonly #refused = new Set<string>();
   readonly #requests: Asked[] = [];
   readonly #responses: Response[] = [];
   readonly #held: Response[] = [];
@@ -234,6 +237,7 @@ export class EnvoyModel {
     const wanted = [...response.resources].filter(([name]) => this.#tablesWanted().includes(name));
     const good = wanted.filter(([, content]) => !content.startsWith(`${BAD}:`));
     const refuses = good.length < wanted.length;
+    if (refuses) for (const [name] of wanted) this.#refused.add(name);
     for (const [name, content] of refuses ? good.slice(0, this.applied) : good) this.tables.set(name, content);
     this.#activate();
     if (!refuses) this.#versions.set(RDS, response.version);
@@ -246,6 +250,9 @@ export class EnvoyModel {
       if (!this.tables.has(tableOf(content))) continue;
       const old = this.#listeners.get(name);
       this.#waitingListeners.delete(name);
+      const table = tableOf(content);
+      if (old !== undefined && this.tables.get(table) === ABSENT && !this.#refused.has(table))
+        this.violations.push(`${name}: ${content} takes over from ${old} with a table that does not exist`);
       this.#listeners.set(name, content);
       if (old !== undefined) this.draining.push(tableOf(old));
     }

@@ -27,6 +27,9 @@ export const SECRET = '5';
 /** Content of an assignment without ready endpoints. */
 export const UNREADY = 'unready';
 
+/** Content of the answer for a name that does not exist. */
+export const ABSENT = 'absent';
+
 /** Types with short URLs. */
 export const TYPES: ResourceTypes = [
   { typeUrl: CDS, shortName: 'cds', wildcard: true, fullState: true, isTried: true },
@@ -36,7 +39,7 @@ export const TYPES: ResourceTypes = [
     wildcard: false,
     fullState: false,
     behind: CDS,
-    whenAbsent: (name) => resource(EDS, name, 'absent'),
+    whenAbsent: (name) => resource(EDS, name, ABSENT),
   },
   { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS, drains: true, isTried: true },
   {
@@ -45,7 +48,7 @@ export const TYPES: ResourceTypes = [
     wildcard: false,
     fullState: false,
     refersTo: CDS,
-    whenAbsent: (name) => resource(RDS, name, 'absent'),
+    whenAbsent: (name) => resource(RDS, name, ABSENT),
   },
 ];
 
