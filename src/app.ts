@@ -109,6 +109,10 @@ export async function startServing(
   /** What makes the process end, in order. */
   const failure = new AbortController();
   let unexpectedErrors = 0;
+  const fail = (error: unknown, message: string, reason: string): void => {
+    log.error(message, { err: error });
+    failure.abort(new Error(`${reason}: proxies keep what they have until another replica serves them`));
+  };
   // There are no proxies to drain during the start.
   const endAtOnce = (): void => end.abort();
   signal.addEventListener('abort', endAtOnce);
@@ -127,10 +131,7 @@ export async function startServing(
       ...(secure && { secure: secure.port }),
       questions: debugging.questions,
       clock,
-      broken: (error) => {
-        log.error('The graph failed; please report it', { err: error });
-        failure.abort(new Error('the graph failed: proxies keep what they have until another replica serves them'));
-      },
+      broken: (error) => fail(error, 'The graph failed; please report it', 'the graph failed'),
       signal: end.signal,
     });
     const shared = { config, opened, engine, validate, log, signal: end.signal };
@@ -143,11 +144,8 @@ export async function startServing(
       surroundings: { ...surroundings, clock, identity },
       roots: secure?.roots,
       failed: (error) => {
-        if (end.signal.aborted) return;
-        log.error('What talks to the API server has ended; please report it', { err: error });
-        failure.abort(
-          new Error('objects are not followed any more: proxies keep what they have until another replica serves them'),
-        );
+        if (!end.signal.aborted)
+          fail(error, 'What talks to the API server has ended; please report it', 'objects are not followed any more');
       },
     });
     secure?.accept(source.otherClusters.tokens);

@@ -19,6 +19,11 @@ export function splitKeyOfThree(key: string): readonly [first: string, second: s
   return [first, ...splitKey(rest)];
 }
 
+/** The last part of a key that {@link joinKey} made, if it contains no `|`. */
+export function lastOfKey(key: string): string {
+  return key.slice(key.lastIndexOf('|') + 1);
+}
+
 /** `namespace/name` */
 export function nameKey(namespace: string, name: string): string {
   return `${namespace}/${name}`;

@@ -1,16 +1,15 @@
 import { type CustomKindName, kinds, restricts } from '../api/kinds.ts';
 import { type KubernetesObject, sourceOfKey } from '../api/object.ts';
-import { NewLeaves, Origins, originKey } from '../ads/store/origins.ts';
-import type { EncodedResource } from '../ads/store/resource.ts';
 import type { Recipient, Refused } from '../ads/rollouts/recipient.ts';
-import { NO_ROLLOUTS, type Rollout } from '../ads/rollouts/rollout.ts';
+import type { Rollout } from '../ads/rollouts/rollout.ts';
 import { Rollouts } from '../ads/rollouts/rollouts.ts';
-import type { Change, Draft, Input, Write } from '../cache/graph.ts';
+import type { Draft, Input, Write } from '../cache/graph.ts';
 import type { Clock } from '../base/clock.ts';
 import { type Inputs, ONE, type RejectedGeneration } from '../mesh/inputs.ts';
 import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 import type { RolloutsOf } from '../mesh/publication.ts';
 import type { Progress, RefusedResource } from '../status/programmed.ts';
+import { rolloutsIn } from './rollouts-of-draft.ts';
 
 /** An object, and one generation of it. */
 export interface ObjectGeneration {
@@ -192,60 +191,7 @@ export class ProgressOfObjects {
 
   /** Which rollouts the changes of a draft are part of. */
   rolloutsIn(draft: Pick<Draft, 'causesOf' | 'writes'>): RolloutsOf {
-    const { rollouts } = this;
-    const nothing = (): readonly Rollout[] => NO_ROLLOUTS;
-    if (rollouts.size === 0) return { ofChange: nothing, ofWorld: nothing, ofResource: nothing };
-    const known = new Map<object, readonly Rollout[]>();
-    const leaves = new NewLeaves();
-    const origins = new Origins();
-    const ofChange = ({ causes }: Pick<Change<unknown>, 'causes'>): readonly Rollout[] => {
-      let found = known.get(causes);
-      if (found === undefined) {
-        known.set(causes, (found = this.#rolloutsOf(draft.causesOf(causes))));
-      }
-      return found;
-    };
-    let all: readonly Rollout[] | undefined;
-    return {
-      ofChange,
-      // What it leaves may have changed with the rest, and what it comes to is new.
-      ofWorld: () => (all ??= this.#rolloutsOf(draft.writes)),
-      ofResource: (change, before, after) => {
-        const caused = ofChange(change);
-        const made = this.#madeFrom({ leaves, origins }, before, after, caused);
-        return made.length === 0 ? caused : [...caused, ...made];
-      },
-    };
-  }
-
-  #rolloutsOf(writes: readonly Write[]): readonly Rollout[] {
-    const keys = new Set(writes.flatMap((write) => this.#keyOf(write) ?? []));
-    const found = [...keys].flatMap((key) => this.rollouts.get(key) ?? []);
-    return found.length === 0 ? NO_ROLLOUTS : found;
-  }
-
-  /**
-   * An object may have been waiting for something else to exist. What was made from it before, and changes for another
-   * reason, is not its change: endpoints that come and go would keep it waiting for ever.
-   */
-  #madeFrom(
-    { leaves, origins }: { readonly leaves: NewLeaves; readonly origins: Origins },
-    before: EncodedResource | undefined,
-    after: EncodedResource | undefined,
-    caused: readonly Rollout[],
-  ): readonly Rollout[] {
-    const found = new Set<Rollout>();
-    if (after === undefined) return NO_ROLLOUTS;
-    const asked = new Set<string>();
-    for (const leaf of leaves.of(after.body, before?.body))
-      for (const origin of leaf.origins) {
-        const key = originKey(origin);
-        if (asked.size === asked.add(key).size) continue;
-        const rollout = this.rollouts.get(key);
-        if (rollout === undefined || caused.includes(rollout)) continue;
-        if (before === undefined || !origins.has(before.body, key)) found.add(rollout);
-      }
-    return found.size === 0 ? NO_ROLLOUTS : [...found];
+    return rolloutsIn(draft, this.rollouts, (write) => this.#keyOf(write));
   }
 
   #note(key: string, { value }: Write): void {

@@ -1,4 +1,5 @@
 import { isObject } from '../api/json.ts';
+import { kindKey, parseKindKey } from '../api/keys.ts';
 import type { ServerTls } from './gateway.ts';
 import type { ClientTls } from './traffic-policy.ts';
 
@@ -66,12 +67,12 @@ export interface CredentialObject {
 }
 
 export function credentialKey({ kind, ...object }: CredentialObject): CredentialKey {
-  return `${kind}/${accountKey(object)}`;
+  return kindKey(kind, accountKey(object));
 }
 
 export function parseCredentialKey(key: CredentialKey): CredentialObject {
-  const slash = key.indexOf('/');
-  return { kind: key.slice(0, slash) as CredentialObject['kind'], ...parseAccountKey(key.slice(slash + 1)) };
+  const { kind, key: account } = parseKindKey(key);
+  return { kind: kind as CredentialObject['kind'], ...parseAccountKey(account) };
 }
 
 /** A service account. */

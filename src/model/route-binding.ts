@@ -24,6 +24,12 @@ export function parentKey({ group, kind, namespace, name }: Parent): string {
   return `${group}/${kind}/${namespace}/${name}`;
 }
 
+/** The reverse of {@link parentKey}. */
+export function parseParentKey(key: string): Parent {
+  const [group = '', kind = '', namespace = '', name = ''] = key.split('/');
+  return { group, kind, namespace, name };
+}
+
 export const MESH_KEY = parentKey(MESH);
 
 /** Where a route leads, as far as clients may see it differently. */

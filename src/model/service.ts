@@ -1,4 +1,5 @@
 import { isOwnProxy } from './address.ts';
+import { splitKey, splitKeyOfThree } from '../api/keys.ts';
 import type { ObjectRef } from '../api/object.ts';
 import type { Aged } from './age.ts';
 import type { GlobalUse } from './cluster-mesh.ts';
@@ -215,6 +216,17 @@ export function isDns(service: Pick<MeshService, 'resolution'>): boolean {
 /** Cluster name: `outbound|80|v1|reviews.default.svc.cluster.local`. */
 export function outboundCluster(port: number, subset: string, host: string): string {
   return `outbound|${port}|${subset}|${host}`;
+}
+
+/** Parts of a name that {@link outboundCluster} made. */
+export function parseOutboundCluster(name: string): {
+  readonly port: string;
+  readonly subset: string;
+  readonly host: string;
+} {
+  const [, port, rest] = splitKeyOfThree(name);
+  const [subset, host] = splitKey(rest);
+  return { port, subset, host };
 }
 
 /** SNI for mutual TLS connections, and name of the AUTO_PASSTHROUGH clusters: `outbound_.80_.v1_.host`. */

@@ -1,9 +1,10 @@
+import { nameKey, parseNameKey } from '../api/keys.ts';
 import type { ObjectRef } from '../api/object.ts';
 import type { Aged } from './age.ts';
 import type { Labels } from './labels.ts';
 import type { RetrySetting } from './mesh-config.ts';
 import type { L4Route, TlsRoute } from './l4-routes.ts';
-import { MESH, MESH_KEY, type Parent, isMesh } from './route-binding.ts';
+import { MESH, type Parent, isMesh, parseParentKey } from './route-binding.ts';
 import type {
   Cors,
   Destination,
@@ -22,18 +23,17 @@ export const meshGateway = 'mesh';
 /** @param gateway as in {@link VirtualServiceModel.gateways}. */
 export function parentNamed(gateway: string): Parent {
   if (gateway === meshGateway) return MESH;
-  const [namespace = '', name = ''] = gateway.split('/');
-  return { group: 'networking.istio.io', kind: 'Gateway', namespace, name };
+  return { group: 'networking.istio.io', kind: 'Gateway', ...parseNameKey(gateway) };
 }
 
 /** The reverse of {@link parentNamed}. */
 export function nameOfParent(parent: Parent): string {
-  return isMesh(parent) ? meshGateway : `${parent.namespace}/${parent.name}`;
+  return isMesh(parent) ? meshGateway : nameKey(parent.namespace, parent.name);
 }
 
 /** The same for the key of a parent. */
 export function nameOfKey(key: string): string {
-  return key === MESH_KEY ? meshGateway : key.split('/').slice(2).join('/');
+  return nameOfParent(parseParentKey(key));
 }
 
 /** A VirtualService as parsed: every host and gateway resolved, every value checked. */

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { PortCertificate } from '../ads/transport/secure-port.ts';
 import type { SecureOptions } from '../ads/transport/server-options.ts';
-import { AuthorityKeeper, keepAuthority } from './authority-keeper.ts';
+import { AuthorityKeeper, type AuthorityKeeperOptions, keepAuthority } from './authority-keeper.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Config, SecureConfig } from '../config/config.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -11,7 +11,7 @@ import { reportOf } from '../identity/rotation-report.ts';
 import { mergeRoots } from '../identity/roots.ts';
 import { ONE } from '../mesh/inputs.ts';
 import { Refusals } from '../secure/refusals.ts';
-import { Credentials } from '../secure/credentials.ts';
+import { Credentials, type CredentialsOptions } from '../secure/credentials.ts';
 import type { TokenIssuers } from '../secure/token-issuer.ts';
 import { publishedRoots } from '../kube/writing/published-roots.ts';
 import { reviewToken } from '../kube/client/token-review.ts';
@@ -27,7 +27,7 @@ export interface SecureServing {
   readonly waitingFor: () => readonly string[];
   /** How many callers were refused, by reason. */
   readonly refusals: () => ReadonlyMap<string, number>;
-  /** When the certificates expire that the authority signs with; undefined: there is none yet. */
+  /** When the certificates expire that the authority signs with; undefined until there is one. */
   readonly expiry: () => { readonly root: Date; readonly chain: Date } | undefined;
   /** Calls back with what the secure port presents from now on: other ports of this control plane may, too. */
   onCertificate(presented: (certificate: PortCertificate) => void): void;
@@ -55,10 +55,7 @@ export function secureServing(
     clusterId: mesh.clusterId,
     aliases: mesh.clusterAliases,
     trustDomainOf: (cluster) => engine?.trustDomainOf(cluster),
-    own:
-      source.kind === 'kubernetes'
-        ? { cluster: mesh.clusterId, review: (token) => reviewToken(source.client, token, signal) }
-        : undefined,
+    own: ownIssuer(source, mesh.clusterId, signal),
     others: { issuerOf: (cluster) => others?.issuerOf(cluster) },
     names: secure.names,
     lifetime: secure.certificateLifetime,
@@ -77,11 +74,7 @@ export function secureServing(
     (reason, address) => log.warn('Caller on the secure port refused', { reason, address }),
     () => clock.now(),
   );
-  const from =
-    secure.caDirectory === undefined && source.kind === 'kubernetes'
-      ? { kind: 'kubernetes' as const, api: source.client, namespace: mesh.rootNamespace }
-      : { kind: 'directory' as const, path: secure.caDirectory ?? '' };
-  const store = source.kind === 'kubernetes' ? inSecret(source.client, mesh.rootNamespace, signal) : inMemory();
+  const places = authorityPlaces(source, secure, mesh.rootNamespace, signal);
   let isPresented = false;
   let expiry: ReturnType<SecureServing['expiry']>;
   let report = '';
@@ -113,23 +106,15 @@ export function secureServing(
     accept: (issuers) => (others = issuers),
     start(started) {
       engine = started;
-      const {
-        committer,
-        mesh: { inputs },
-      } = started;
+      const { committer, mesh: running } = started;
       authority = new AuthorityKeeper({
-        from,
-        store,
-        published: () =>
-          source.kind === 'kubernetes'
-            ? publishedRoots(source.client, mesh.rootNamespace, signal)
-            : Promise.resolve({ others: [] }),
+        ...places,
         identity,
         trustDomain,
         use: async (material) => {
           await credentials.use(material);
           expiry = { root: new X509Certificate(material.root).validToDate, chain: material.expires };
-          committer.write(inputs.trustBundle.write(ONE, { roots: material.roots }));
+          committer.write(running.inputs.trustBundle.write(ONE, { roots: material.roots }));
         },
         changed(rotation) {
           report = JSON.stringify(reportOf(rotation, clock.date()));
@@ -143,6 +128,30 @@ export function secureServing(
       });
       void keepAuthority(authority);
     },
+  };
+}
+
+/** Reviews tokens of the own cluster; undefined without an API server. */
+function ownIssuer(source: OpenSource, cluster: string, signal: AbortSignal): CredentialsOptions['own'] {
+  if (source.kind !== 'kubernetes') return undefined;
+  return { cluster, review: (token) => reviewToken(source.client, token, signal) };
+}
+
+/** Where the authority comes from, where its rotation is stored, and what namespaces publish of it. */
+function authorityPlaces(
+  source: OpenSource,
+  { caDirectory }: SecureConfig,
+  rootNamespace: string,
+  signal: AbortSignal,
+): Pick<AuthorityKeeperOptions, 'from' | 'store' | 'published'> {
+  const directory = { kind: 'directory', path: caDirectory ?? '' } as const;
+  if (source.kind !== 'kubernetes')
+    return { from: directory, store: inMemory(), published: () => Promise.resolve({ others: [] }) };
+  const { client: api } = source;
+  return {
+    from: caDirectory === undefined ? { kind: 'kubernetes', api, namespace: rootNamespace } : directory,
+    store: inSecret(api, rootNamespace, signal),
+    published: () => publishedRoots(api, rootNamespace, signal),
   };
 }
 

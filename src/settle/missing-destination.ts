@@ -3,6 +3,7 @@ import type { Problem } from '../api/problem.ts';
 import { quote } from '../api/quote.ts';
 import type { DestinationTarget } from '../model/client.ts';
 import type { Destination } from '../model/route.ts';
+import { parseOutboundCluster } from '../model/service.ts';
 
 /** Reports a destination that does not resolve. A service that merely has no endpoints is not reported. */
 export function missingDestination(object: ObjectRef, destination: Destination, target: DestinationTarget): Problem[] {
@@ -12,27 +13,19 @@ export function missingDestination(object: ObjectRef, destination: Destination, 
 }
 
 function explain(what: 'host' | 'port' | 'subset', cluster: string, { host, subset, port }: Destination): string {
+  const named = parseOutboundCluster(cluster);
   switch (what) {
     case 'host':
-      return hostOf(cluster) === host
+      // The host of a Service of type ExternalName is where it leads.
+      return named.host === host
         ? `${quote(host)} does not exist or is not exported to the client; create or export it, or correct the name.`
-        : `${quote(host)} leads to ${quote(hostOf(cluster))}, which is not in the mesh; create a ServiceEntry for that host, or correct externalName.`;
+        : `${quote(host)} leads to ${quote(named.host)}, which is not in the mesh; create a ServiceEntry for that host, or correct externalName.`;
     case 'port':
-      if (port === undefined && portOf(cluster) === '0')
-        return `${quote(host)} has no single port; name one that it has.`;
+      if (port === undefined && named.port === '0') return `${quote(host)} has no single port; name one that it has.`;
       return port === undefined
-        ? `${quote(host)} has no port ${portOf(cluster)}, the port the request arrived on; name a port that it has.`
+        ? `${quote(host)} has no port ${named.port}, the port the request arrived on; name a port that it has.`
         : `${quote(host)} has no port ${port}; name a port that it has.`;
     case 'subset':
       return `${quote(subset)} is not a subset of ${quote(host)}; define it in a DestinationRule for that host that is visible to the client.`;
   }
-}
-
-/** That of a Service of type ExternalName is where it leads. */
-function hostOf(cluster: string): string {
-  return cluster.split('|')[3] ?? '';
-}
-
-function portOf(cluster: string): string {
-  return cluster.split('|')[1] ?? '';
 }

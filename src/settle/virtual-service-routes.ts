@@ -20,6 +20,7 @@ import type {
   VirtualServiceModel,
 } from '../model/virtual-service.ts';
 import type { Destination } from '../model/route.ts';
+import { parseOutboundCluster } from '../model/service.ts';
 import { missingDestination } from './missing-destination.ts';
 import type { RouteContext } from './route-scope.ts';
 import { matchCanHold } from './virtual-service-selection.ts';
@@ -158,7 +159,7 @@ function backendTarget(target: DestinationTarget): BackendTarget {
 
 /** `outbound|80|v1|host` -> `host:80` */
 function operationOf(cluster: string): string {
-  const [, port = '', , host = ''] = cluster.split('|');
+  const { port, host } = parseOutboundCluster(cluster);
   return `${host}:${port}`;
 }
 

@@ -1,9 +1,9 @@
-import { Alike } from '../../base/alike.ts';
 import { Brought, type BroughtIn, type BroughtNames } from '../rollouts/brought.ts';
+import { changesByRoot } from './changes-by-root.ts';
 import type { ContentHasher } from './content-hash.ts';
 import type { Differences } from './differences.ts';
 import { FormerRoot, FormerWorld } from './former-world.ts';
-import { type Change, type Changes, ChangeSet, eachMember, List, type Member, type News, Root } from './forest.ts';
+import { type Changes, ChangeSet, eachMember, List, type Member, type News, Root } from './forest.ts';
 import { Move } from './move.ts';
 import type { Keys } from './names.ts';
 import type { ListChange, MemberChange, Publication, World } from './publication.ts';
@@ -63,7 +63,7 @@ export class Store {
     for (const change of publication.lists) this.#setChildren(change, touched, moved);
     for (const [list, { byType }] of touched) for (const former of list.formers ?? []) former.note(list, byType);
     const looks = new Map<Changes, Concern | undefined>();
-    for (const [root, changes, lists] of this.#changesByRoot(touched, moved)) {
+    for (const [root, changes, lists] of changesByRoot(touched, moved, this.shared)) {
       this.shared.changed(root, changes.keys());
       if (!looks.has(changes)) looks.set(changes, lookAt(changes));
       const news = { root, changes, lists, look: looks.get(changes) };
@@ -261,69 +261,6 @@ export class Store {
     this.#drop(child);
   }
 
-  /** What changed for each root: climbs from the lists, so that no other root is looked at. */
-  *#changesByRoot(
-    touched: ReadonlyMap<List, ChangeSet>,
-    moved: ReadonlySet<Root>,
-  ): Generator<readonly [Root, Changes, (readonly List[])?]> {
-    const alike = new Alike<ChangeSet>();
-    const direct = new Map<Root, List[]>();
-    for (const list of touched.keys()) {
-      for (const root of list.roots) {
-        const lists = direct.get(root);
-        if (lists === undefined) direct.set(root, [list]);
-        else lists.push(list);
-      }
-    }
-    for (const root of moved) if (!direct.has(root)) direct.set(root, []);
-    for (const [root, lists] of direct) {
-      if (!root.watched) {
-        // Its streams are yet to come, or have moved to another world.
-        root.settle();
-        this.shared.dissolved(root);
-        continue;
-      }
-      if (!root.moved) {
-        // It has come to a list that it has in another way.
-        if (lists.length === 0) continue;
-        const [only] = lists as [List];
-        const changes = lists.length === 1 ? touched.get(only)! : alike.of(lists, () => mergedFrom(lists, touched));
-        yield [root, changes.byType, lists];
-        continue;
-      }
-      const { gained, lost } = root.settle();
-      const changes = mergedFrom(
-        lists.filter((list) => !gained.has(list)),
-        touched,
-      );
-      for (const [list, moving] of gained) {
-        const before = touched.get(list);
-        eachMember(list, (typeUrl, name, qualifier, now) => {
-          const changed = before?.byType
-            .get(typeUrl)
-            ?.get(name)
-            ?.find((change) => change.qualifier === qualifier);
-          const rollouts = changed === undefined ? moving : joinRollouts(moving, changed.rollouts);
-          changes.merge(typeUrl, name, { qualifier, was: undefined, now, rollouts });
-        });
-      }
-      for (const [list, moving] of lost) {
-        const before = touched.get(list);
-        eachMember(list, (typeUrl, name, qualifier, was) => {
-          const changed = before?.byType.get(typeUrl)?.get(name);
-          if (changed?.some((change) => change.qualifier === qualifier)) return;
-          changes.merge(typeUrl, name, { qualifier, was, now: undefined, rollouts: moving });
-        });
-        if (before === undefined) continue;
-        eachChange(before, (typeUrl, name, { qualifier, was, rollouts }) => {
-          if (was === undefined) return;
-          changes.merge(typeUrl, name, { qualifier, was, now: undefined, rollouts: joinRollouts(moving, rollouts) });
-        });
-      }
-      if (changes.byType.size > 0) yield [root, changes.byType];
-    }
-  }
-
   /** One object per content: what a client holds is compared by identity, even if many lists carry the same bytes. */
   #serve(resource: EncodedResource, was: Served | undefined): Served {
     if (was !== undefined && same(was.resource, resource)) return was;
@@ -391,17 +328,4 @@ function changesOf(touched: Map<List, ChangeSet>, list: List): ChangeSet {
   let changes = touched.get(list);
   if (changes === undefined) touched.set(list, (changes = new ChangeSet()));
   return changes;
-}
-
-function mergedFrom(lists: readonly List[], touched: ReadonlyMap<List, ChangeSet>): ChangeSet {
-  const merged = new ChangeSet();
-  for (const list of lists)
-    eachChange(touched.get(list)!, (typeUrl, name, change) => merged.merge(typeUrl, name, change));
-  return merged;
-}
-
-function eachChange(changes: ChangeSet, visit: (typeUrl: string, name: string, change: Change) => void): void {
-  for (const [typeUrl, names] of changes.byType) {
-    for (const [name, list] of names) for (const change of list) visit(typeUrl, name, change);
-  }
 }

@@ -1,3 +1,4 @@
+import { joinKey, splitKey, splitKeyOfThree } from '../../api/keys.ts';
 import type { Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { spreadHash } from '../../model/hash.ts';
 import { hostsMatch, isSubsetOf, wildcardKey, wildcardsOf } from '../../model/host.ts';
@@ -31,7 +32,7 @@ export interface CoveredPiece {
 
 const suffixOf = (host: string): string => wildcardKey(`*${host.slice(host.indexOf('.'))}`);
 
-const audienceKey = (wildcard: string, audience: string): string => `${wildcardKey(wildcard)}|${audience}`;
+const audienceKey = (wildcard: string, audience: string): string => joinKey(wildcardKey(wildcard), audience);
 
 function audiencesOf({ exportTo }: MeshService): readonly string[] {
   return exportTo.includes('*') ? ['*'] : exportTo.filter((audience) => audience !== '~');
@@ -40,13 +41,14 @@ function audiencesOf({ exportTo }: MeshService): readonly string[] {
 export function declareCoveredServices(graph: Graph, services: Services): CoveredServices {
   const members = graph.index('services by suffix', services.services, (_, service) =>
     audiencesOf(service).map((audience) =>
-      [suffixOf(service.host), service.namespace, audience, spreadHash(service.host) % SHARDS].join('|'),
+      joinKey(suffixOf(service.host), service.namespace, audience, spreadHash(service.host) % SHARDS),
     ),
   );
   const pieces = graph.derive('ports by suffix', members, (key, found, read, emit: Emit<CoveredPiece>) => {
     const own = found.filter(({ value }) => read.group(services.byHost, value.host).length === 1);
     if (own.length === 0) return;
-    const [suffix = '', namespace = '', audience = ''] = key.split('|');
+    const [suffix, namespace, rest] = splitKeyOfThree(key);
+    const [audience] = splitKey(rest);
     const all = own.flatMap(({ value }) => value.ports);
     const numbers = (ports: typeof all) => [...new Set(ports.map((port) => port.number))].sort((a, b) => a - b);
     const routed = all.filter((port) => isRouted(port.protocol));
@@ -61,12 +63,12 @@ export function declareCoveredServices(graph: Graph, services: Services): Covere
     (host, found, _, emit: Emit<{ readonly suffix: string; readonly client: string }>) => {
       const suffix = suffixOf(host);
       for (const client of divergentClients(found.map(({ value }) => value)))
-        emit(`${host}|${client}`, { suffix, client });
+        emit(joinKey(host, client), { suffix, client });
     },
   );
   const clients = graph.derive(
     'clients by suffix',
-    graph.index('clients of hosts by suffix', clientsOfHosts, (_, { suffix, client }) => [`${suffix}|${client}`]),
+    graph.index('clients of hosts by suffix', clientsOfHosts, (_, { suffix, client }) => [joinKey(suffix, client)]),
     (key, [first], _, emit: Emit<{ readonly suffix: string; readonly client: string }>) => emit(key, first.value),
   );
   return {

@@ -1,3 +1,4 @@
+import { joinKey, parseNameKey, splitKey } from '../../api/keys.ts';
 import type { Collection, Emit, Graph, Index } from '../../cache/graph.ts';
 import { printSelector } from '../../model/labels.ts';
 import { isInMesh } from '../../model/route-binding.ts';
@@ -48,7 +49,7 @@ export function declareNamespaces(graph: Graph, deps: NamespaceDeps): Namespaces
       [deps.services.services, deps.routeHosts.hosts],
       (_, value) => [shardOf(value)],
     ),
-    (shard, _, __, emit: Emit<string>) => emit(shard, shard.slice(0, shard.lastIndexOf('/'))),
+    (shard, _, __, emit: Emit<string>) => emit(shard, parseNameKey(shard).namespace),
   );
   const byNamespace = graph.index('shards by namespace', shards, (_, namespace) => [namespace]);
   const shardsOf = graph.derive(
@@ -91,20 +92,20 @@ function declareForeignRoutes(
     if (!isInMesh(binding)) return;
     const { namespace } = binding;
     for (const target of routeTargets(binding, read, services, bindings))
-      if (target !== namespace) emit(`${key}|${target}`, { target, from: namespace });
+      if (target !== namespace) emit(joinKey(key, target), { target, from: namespace });
   });
   const distinct = graph.derive(
     'foreignRoutes',
-    graph.index('foreign routes by namespaces', each, (_, { target, from }) => [`${target}|${from}`]),
+    graph.index('foreign routes by namespaces', each, (_, { target, from }) => [joinKey(target, from)]),
     (key, [first], _, emit: Emit<string>) => emit(key, first.value.from),
   );
-  const targetOf = (key: string) => key.slice(0, key.indexOf('|'));
+  const targetOf = (key: string): string => splitKey(key)[0];
   const targets = graph.derive('foreignRoutes.targets', distinct, (key, _, __, emit: Emit<string>) =>
     emit(key, targetOf(key)),
   );
   return {
     byTarget: graph.index('foreign routes by target', distinct, (key) => [targetOf(key)]),
-    bySource: graph.index('foreign routes by source', targets, (key) => [key.slice(key.indexOf('|') + 1)]),
+    bySource: graph.index('foreign routes by source', targets, (key) => [splitKey(key)[1]]),
   };
 }
 
@@ -112,7 +113,7 @@ function declareForeignRoutes(
 function declareContested(graph: Graph, { services }: NamespaceDeps): Collection<true> {
   const each = graph.derive('contested.each', services.byHost, (host, members, _, emit: Emit<string>) => {
     const namespaces = new Set(members.map(({ value }) => value.namespace));
-    if (namespaces.size > 1) for (const namespace of namespaces) emit(`${host}|${namespace}`, namespace);
+    if (namespaces.size > 1) for (const namespace of namespaces) emit(joinKey(host, namespace), namespace);
   });
   return graph.derive(
     'contested',

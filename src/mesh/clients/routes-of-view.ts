@@ -1,3 +1,4 @@
+import { joinKey, lastOfKey } from '../../api/keys.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { Client } from '../../model/client.ts';
 import { isWildcard } from '../../model/host.ts';
@@ -79,7 +80,7 @@ export function declareRoutesOfView(graph: Graph, deps: ViewRouteDeps): RoutesOf
   const { serviceViews, routeHostViews } = deps.views;
   // Each port is a separate step: services may have any number of them.
   const servicePorts = graph.index('routed ports of serviceViews', serviceViews, (key, { view, ports }) =>
-    view.traits.proxyType === 'router' ? [] : [...new Set(ports)].map((port) => `${key}|${port}`),
+    view.traits.proxyType === 'router' ? [] : [...new Set(ports)].map((port) => joinKey(key, port)),
   );
   const emitAll = (found: Iterable<HostRoutes>, emit: Emit<HostRoutes>): void => {
     for (const routes of found) {
@@ -89,15 +90,13 @@ export function declareRoutesOfView(graph: Graph, deps: ViewRouteDeps): RoutesOf
   };
   return {
     ofServices: graph.derive('routesOfView.services', servicePorts, (key, [first], read, emit: Emit<HostRoutes>) =>
-      emitAll(routesOfService(first.value, portOfKey(key), read, deps), emit),
+      emitAll(routesOfService(first.value, Number(lastOfKey(key)), read, deps), emit),
     ),
     ofHosts: graph.derive('routesOfView.routeHosts', routeHostViews, (_, host, read, emit: Emit<HostRoutes>) =>
       emitAll(routesOfHost(host, read, deps), emit),
     ),
   };
 }
-
-const portOfKey = (key: string): number => Number(key.slice(key.lastIndexOf('|') + 1));
 
 function* routesOfService(
   serviceView: ServiceView,

@@ -1,6 +1,6 @@
 import type { HasProblems, Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
-import { asSecret, clientResources } from '../../model/credential.ts';
+import { asSecret, clientResources, parseAccountKey } from '../../model/credential.ts';
 import type { Inputs } from '../inputs.ts';
 import type { Rules } from '../objects/rules.ts';
 import { type Credentials, credentialState } from '../resources/credentials.ts';
@@ -20,7 +20,7 @@ export function declareRuleCredentialProblems(
       const pairs = named.pairs.map((pair) => asSecret(pair, 'pair'));
       const roots = asSecret(named.roots, 'roots');
       const isClient = (account: string): boolean =>
-        exportTo.includes('*') || exportTo.includes(account.split('/', 1)[0]!);
+        exportTo.includes('*') || exportTo.includes(parseAccountKey(account).namespace);
       const ofPair = pairs.map((pair) => problemOf(read, pair, 'pair', isClient)).find((text) => text !== undefined);
       const message = ofPair ?? (roots === '' ? undefined : problemOf(read, roots, 'roots', isClient));
       if (message === undefined) return [];

@@ -75,28 +75,81 @@ export function declareServices(
   settings: Settings,
   trustDomains: TrustDomains,
 ): Services {
-  const importedAddresses = declareImportedAddresses(graph, inputs);
-  const serviceClaims = graph.derive(
-    'serviceClaims',
-    inputs.objects.Service,
-    (key, object, read, emit: Emit<MeshService>) => {
-      const { namespace = '' } = object.metadata;
-      const { defaultServiceExportTo } = settingOf(read, settings.visibility);
-      const [source, { clusterId, domainSuffix }] = [sourceOfKey(key), optionsOf(read, inputs)];
-      const service = reconcileService(object as Service, {
-        source,
-        domainSuffix,
-        trustDomain: trustDomains.of(read, source),
-        defaultExportTo: defaultServiceExportTo,
-        namespace: read.get(inputs.objects.Namespace, siblingKey(key, '', namespace)) as Namespace | undefined,
-      });
-      if (hasMulticlusterServices(read, inputs) && isStandIn(service, source, read, importedAddresses)) return;
-      if (source === clusterId) return emit(`Service/${key}`, service);
-      emit(`Service/${key}`, { ...service, remote: source });
-    },
-  );
+  const serviceClaims = declareServiceClaims(graph, inputs, settings, trustDomains);
   const exports = declareExports(graph, inputs, serviceClaims);
-  const parsedEntries = declareReconciled<ReconciledServiceEntry>(
+  const parsedEntries = declareParsedEntries(graph, inputs, settings);
+  const parsedImports = declareParsedImports(graph, inputs, settings, serviceClaims, exports);
+  const importClaims = graph.derive('importClaims', parsedImports, (key, { service }, _, emit: Emit<MeshService>) => {
+    if (service !== undefined) emit(`ServiceImport/${key}`, service);
+  });
+  const addressOwners = indexOwners(graph, 'owners of addresses', [serviceClaims, importClaims]);
+  const entryClaims = declareEntryClaims(graph, parsedEntries, addressOwners);
+  const all = [serviceClaims, importClaims, entryClaims];
+  const claims = graph.index('claims', all, (_, service) => [serviceKey(service)], bySource);
+  const lostRanges = declareLostRanges(graph, serviceClaims, entryClaims, claims);
+  const services = declareMerged(graph, inputs, all, claims, lostRanges);
+  const selecting = graph.derive('selectingServices', services, (key, service, read, emit: Emit<MeshService>) => {
+    emit(`${key}|${service.remote ?? ''}`, service);
+    if (service.addressesIn === undefined) return;
+    const [, ...others] = read.group(claims, key).map(({ value }) => value);
+    for (const other of others) if (other.registry === 'Kubernetes') emit(`${key}|${other.remote ?? ''}`, other);
+  });
+  return {
+    ...{ parsedEntries, parsedImports, exports, claims, services, selecting, addressOwners, lostRanges },
+    addressClaims: declareAddressClaims(graph, inputs, parsedEntries),
+    byHost: graph.index('services by host', services, (_, service) => [service.host], bySource),
+    byShard: graph.index('services by shard', services, (_, service) => [shardOf(service)], byAge),
+    byName: graph.index('services by name', serviceClaims, (_, { name }) => [name], byAge),
+    byAddress: graph.index('services by address', services, (_, service) => allAddressesOf(service), byAge),
+    bySelector: graph.index('services by selector', selecting, (_, service) => {
+      const key = service.selector === undefined ? undefined : selectorKey(service.namespace, service.selector);
+      return key === undefined ? [] : [key];
+    }),
+    byEndpoint: graph.index('services by endpoint', selecting, (_, service) =>
+      service.endpoints.map(({ address }) => endpointKey(service.namespace, address)),
+    ),
+  };
+}
+
+type Claim = { readonly value: MeshService };
+
+const byAge = (a: Claim, b: Claim): number => compareAge(a.value, b.value);
+
+/** Kubernetes first, then the cluster that says most about a Service, then the oldest. */
+const bySource = (a: Claim, b: Claim): number =>
+  Number(a.value.registry !== 'Kubernetes') - Number(b.value.registry !== 'Kubernetes') ||
+  // ClusterMesh says less about a Service than an API server.
+  Number(isClusterMesh(a.value.remote ?? '')) - Number(isClusterMesh(b.value.remote ?? '')) ||
+  compareText(a.value.remote ?? '', b.value.remote ?? '') ||
+  byAge(a, b);
+
+/** What Kubernetes Services claim, in each cluster. */
+function declareServiceClaims(
+  graph: Graph,
+  inputs: Inputs,
+  settings: Settings,
+  trustDomains: TrustDomains,
+): Collection<MeshService> {
+  const importedAddresses = declareImportedAddresses(graph, inputs);
+  return graph.derive('serviceClaims', inputs.objects.Service, (key, object, read, emit: Emit<MeshService>) => {
+    const { namespace = '' } = object.metadata;
+    const { defaultServiceExportTo } = settingOf(read, settings.visibility);
+    const [source, { clusterId, domainSuffix }] = [sourceOfKey(key), optionsOf(read, inputs)];
+    const service = reconcileService(object as Service, {
+      source,
+      domainSuffix,
+      trustDomain: trustDomains.of(read, source),
+      defaultExportTo: defaultServiceExportTo,
+      namespace: read.get(inputs.objects.Namespace, siblingKey(key, '', namespace)) as Namespace | undefined,
+    });
+    if (hasMulticlusterServices(read, inputs) && isStandIn(service, source, read, importedAddresses)) return;
+    if (source === clusterId) return emit(`Service/${key}`, service);
+    emit(`Service/${key}`, { ...service, remote: source });
+  });
+}
+
+function declareParsedEntries(graph: Graph, inputs: Inputs, settings: Settings): Services['parsedEntries'] {
+  return declareReconciled<ReconciledServiceEntry>(
     graph,
     'serviceEntries',
     'ServiceEntry',
@@ -113,28 +166,32 @@ export function declareServices(
     },
     { services: [], hosts: [], addresses: [], unaddressed: [] },
   );
-  const addressClaims = graph.derive(
-    'addressClaims',
-    inputs.objects.ServiceEntry,
-    (key, object, read, emit: Emit<AddressClaim>) => {
-      const { name, namespace = '', creationTimestamp: createdAt = '' } = object.metadata;
-      const { unaddressed: hosts = [], addresses = [] } = read.get(parsedEntries, key) ?? {};
-      const held = allocatedAddresses(object);
-      const fixed = addresses.map(({ address }) => address);
-      if (hosts.length > 0 || held.length > 0 || fixed.length > 0)
-        emit(key, { name, namespace, createdAt, hosts, held, fixed });
-    },
-  );
-  const ownersAmong = (name: string, of: readonly Collection<MeshService>[]): Index<MeshService> =>
-    graph.index(
-      name,
-      of,
-      (_, { addresses, remote }) =>
-        addresses.filter((address) => address !== '0.0.0.0').map((address) => ownerKey(remote, address)),
-      (a, b) => compareAge(a.value, b.value),
-    );
-  const addressesOfServices = ownersAmong('Services by address', [serviceClaims]);
-  const parsedImports = graph.derive(
+}
+
+function declareAddressClaims(
+  graph: Graph,
+  inputs: Inputs,
+  parsedEntries: Services['parsedEntries'],
+): Services['addressClaims'] {
+  return graph.derive('addressClaims', inputs.objects.ServiceEntry, (key, object, read, emit: Emit<AddressClaim>) => {
+    const { name, namespace = '', creationTimestamp: createdAt = '' } = object.metadata;
+    const { unaddressed: hosts = [], addresses = [] } = read.get(parsedEntries, key) ?? {};
+    const held = allocatedAddresses(object);
+    const fixed = addresses.map(({ address }) => address);
+    if (hosts.length > 0 || held.length > 0 || fixed.length > 0)
+      emit(key, { name, namespace, createdAt, hosts, held, fixed });
+  });
+}
+
+function declareParsedImports(
+  graph: Graph,
+  inputs: Inputs,
+  settings: Settings,
+  serviceClaims: Collection<MeshService>,
+  exports: Exports,
+): Services['parsedImports'] {
+  const addressesOfServices = indexOwners(graph, 'Services by address', [serviceClaims]);
+  return graph.derive(
     'serviceImports',
     inputs.objects.ServiceImport,
     (key, object, read, emit: Emit<ReconciledImport>) => {
@@ -152,35 +209,37 @@ export function declareServices(
       emit(key, { problems, ...(service && { service: remote === undefined ? service : { ...service, remote } }) });
     },
   );
-  const importClaims = graph.derive('importClaims', parsedImports, (key, { service }, _, emit: Emit<MeshService>) => {
-    if (service !== undefined) emit(`ServiceImport/${key}`, service);
-  });
-  const addressOwners = ownersAmong('owners of addresses', [serviceClaims, importClaims]);
-  const entryClaims = graph.derive('entryClaims', parsedEntries, (key, { services }, read, emit: Emit<MeshService>) => {
+}
+
+/** What ServiceEntries claim, without addresses that Services and ServiceImports of other namespaces own. */
+function declareEntryClaims(
+  graph: Graph,
+  parsedEntries: Services['parsedEntries'],
+  addressOwners: Services['addressOwners'],
+): Collection<MeshService> {
+  return graph.derive('entryClaims', parsedEntries, (key, { services }, read, emit: Emit<MeshService>) => {
     for (const service of services) {
-      const addresses = service.addresses.filter(
-        (address) => ownerOf(read, addressOwners, service, address) === undefined,
-      );
-      const autoAddresses = service.autoAddresses.filter(
-        (address) => ownerOf(read, addressOwners, service, address) === undefined,
-      );
+      const isFree = (address: string): boolean => ownerOf(read, addressOwners, service, address) === undefined;
+      const addresses = service.addresses.filter(isFree);
+      const autoAddresses = service.autoAddresses.filter(isFree);
       // Without any address, it would take all unclaimed traffic.
       if (addresses.length > 0) emit(`ServiceEntry/${key}/${service.host}`, { ...service, addresses, autoAddresses });
     }
   });
-  const all = [serviceClaims, importClaims, entryClaims];
-  const byAge = (a: { value: MeshService }, b: { value: MeshService }) =>
-    Number(a.value.registry !== 'Kubernetes') - Number(b.value.registry !== 'Kubernetes') ||
-    // ClusterMesh says less about a Service than an API server.
-    Number(isClusterMesh(a.value.remote ?? '')) - Number(isClusterMesh(b.value.remote ?? '')) ||
-    compareText(a.value.remote ?? '', b.value.remote ?? '') ||
-    compareAge(a.value, b.value);
-  const claims = graph.index('claims', all, (_, service) => [serviceKey(service)], byAge);
-  const lostRanges = declareLostRanges(graph, serviceClaims, entryClaims, claims);
+}
+
+/** All claims for a host in a namespace as one service, with its aliases and the ranges that it loses. */
+function declareMerged(
+  graph: Graph,
+  inputs: Inputs,
+  all: readonly Collection<MeshService>[],
+  claims: Services['claims'],
+  lostRanges: LostRanges,
+): Services['services'] {
   const aliases = graph.index('aliases', all, (_, service) =>
     service.resolution === 'Alias' ? [service.externalName!] : [],
   );
-  const services = graph.derive('services', claims, (key, members, read, emit: Emit<MeshService>) => {
+  return graph.derive('services', claims, (key, members, read, emit: Emit<MeshService>) => {
     const joined = mergeClaims(members.map((member) => member.value));
     const merged = { ...joined, exportTo: exportsOf(joined, optionsOf(read, inputs).rootNamespace) };
     const found = merged.resolution === 'Alias' ? [] : aliasesOf(merged.host, (host) => read.group(aliases, host));
@@ -191,55 +250,21 @@ export function declareServices(
       ...(lost.length > 0 && { lostRanges: lost }),
     });
   });
-  const selecting = graph.derive('selectingServices', services, (key, service, read, emit: Emit<MeshService>) => {
-    emit(`${key}|${service.remote ?? ''}`, service);
-    if (service.addressesIn === undefined) return;
-    const [, ...others] = read.group(claims, key).map(({ value }) => value);
-    for (const other of others) if (other.registry === 'Kubernetes') emit(`${key}|${other.remote ?? ''}`, other);
-  });
-  return {
-    parsedEntries,
-    parsedImports,
-    exports,
-    addressClaims,
-    claims,
-    services,
-    selecting,
-    byHost: graph.index('services by host', services, (_, service) => [service.host], byAge),
-    byShard: graph.index(
-      'services by shard',
-      services,
-      (_, service) => [shardOf(service)],
-      (a, b) => compareAge(a.value, b.value),
-    ),
-    addressOwners,
-    byName: graph.index(
-      'services by name',
-      serviceClaims,
-      (_, { name }) => [name],
-      (a, b) => compareAge(a.value, b.value),
-    ),
-    lostRanges,
-    byAddress: graph.index(
-      'services by address',
-      services,
-      (_, { addresses, addressesIn = {}, autoAddresses }) => [
-        ...new Set(
-          [...addresses, ...Object.values(addressesIn).flat(), ...autoAddresses].filter(
-            (address) => address !== '0.0.0.0',
-          ),
-        ),
-      ],
-      (a, b) => compareAge(a.value, b.value),
-    ),
-    bySelector: graph.index('services by selector', selecting, (_, service) => {
-      const key = service.selector === undefined ? undefined : selectorKey(service.namespace, service.selector);
-      return key === undefined ? [] : [key];
-    }),
-    byEndpoint: graph.index('services by endpoint', selecting, (_, service) =>
-      service.endpoints.map(({ address }) => endpointKey(service.namespace, address)),
-    ),
-  };
+}
+
+function indexOwners(graph: Graph, name: string, of: readonly Collection<MeshService>[]): Index<MeshService> {
+  return graph.index(
+    name,
+    of,
+    (_, { addresses, remote }) => addresses.filter(isSpecified).map((address) => ownerKey(remote, address)),
+    byAge,
+  );
+}
+
+const isSpecified = (address: string): boolean => address !== '0.0.0.0';
+
+function allAddressesOf({ addresses, addressesIn = {}, autoAddresses }: MeshService): string[] {
+  return [...new Set([...addresses, ...Object.values(addressesIn).flat(), ...autoAddresses].filter(isSpecified))];
 }
 
 /** Clusters may use the same addresses. Those of others are for their own proxies. */

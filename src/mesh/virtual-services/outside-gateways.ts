@@ -1,3 +1,4 @@
+import { parseNameKey } from '../../api/keys.ts';
 import { objectKey, parseObjectKey } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
 import { quote } from '../../api/quote.ts';
@@ -119,7 +120,7 @@ export function hostsOfGateway(
   gatewayHosts: Collection<GatewayHosts>,
 ): GatewayHosts | undefined {
   if (gateway === meshGateway) return undefined;
-  const [namespace = '', name = ''] = gateway.split('/');
+  const { namespace, name } = parseNameKey(gateway);
   return read.get(gatewayHosts, objectKey(parseObjectKey(key).source, namespace, name));
 }
 

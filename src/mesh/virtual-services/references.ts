@@ -1,4 +1,5 @@
 import type { Problem } from '../../api/problem.ts';
+import { parseNameKey } from '../../api/keys.ts';
 import { objectKey, parseObjectKey } from '../../api/object.ts';
 import type { Reader } from '../../cache/graph.ts';
 import { type DestinationTarget, destinationKey } from '../../model/client.ts';
@@ -68,7 +69,7 @@ export function* missingGateways(
   const { source } = parseObjectKey(key);
   for (const [i, gateway] of model.gateways.entries()) {
     if (gateway === meshGateway) continue;
-    const [namespace = '', name = ''] = gateway.split('/');
+    const { namespace, name } = parseNameKey(gateway);
     if (read.get(inputs.objects.Gateway, objectKey(source, namespace, name)) !== undefined) continue;
     const message = `There is no Gateway ${JSON.stringify(name)} in namespace ${JSON.stringify(namespace)}; create it, or correct the name. Until then the routes are not served there.`;
     yield { object: model.ref, field: `spec.gateways[${i}]`, reason: 'RefNotFound', message };
