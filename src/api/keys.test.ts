@@ -1,5 +1,15 @@
 import { expect, test } from 'vitest';
-import { joinKey, kindKey, lastOfKey, nameKey, parseKindKey, parseNameKey, splitKey, splitKeyOfThree } from './keys.ts';
+import {
+  joinKey,
+  kindKey,
+  lastOfKey,
+  nameKey,
+  partsOfKey,
+  parseKindKey,
+  parseNameKey,
+  splitKey,
+  splitKeyOfThree,
+} from './keys.ts';
 import { objectKey } from './object.ts';
 
 test('what a key was made of is found in it again', () => {
@@ -8,6 +18,7 @@ test('what a key was made of is found in it again', () => {
   expect(splitKey('a')).toEqual(['a', '']);
   expect(splitKeyOfThree(joinKey('shop', 80, '2001:db8::/32'))).toEqual(['shop', '80', '2001:db8::/32']);
   expect(lastOfKey(joinKey('public|shop', 'reviews', 80))).toBe('80');
+  expect(partsOfKey(joinKey('*.example', 'shop', '*', 3))).toEqual(['*.example', 'shop', '*', '3']);
   expect(lastOfKey('a')).toBe('a');
   expect(parseNameKey(nameKey('shop', 'reviews'))).toEqual({ namespace: 'shop', name: 'reviews' });
   const key = objectKey('east', 'shop', 'reviews');

@@ -19,6 +19,11 @@ export function splitKeyOfThree(key: string): readonly [first: string, second: s
   return [first, ...splitKey(rest)];
 }
 
+/** All parts of a key that {@link joinKey} made, if none contains a `|`. */
+export function partsOfKey(key: string): readonly string[] {
+  return key.split('|');
+}
+
 /** The last part of a key that {@link joinKey} made, if it contains no `|`. */
 export function lastOfKey(key: string): string {
   return key.slice(key.lastIndexOf('|') + 1);

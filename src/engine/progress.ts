@@ -191,7 +191,7 @@ export class ProgressOfObjects {
 
   /** Which rollouts the changes of a draft are part of. */
   rolloutsIn(draft: Pick<Draft, 'causesOf' | 'writes'>): RolloutsOf {
-    return rolloutsIn(draft, this.rollouts, (write) => this.#keyOf(write));
+    return rolloutsIn(draft, this.rollouts, this.#keyOf);
   }
 
   #note(key: string, { value }: Write): void {
@@ -321,12 +321,12 @@ export class ProgressOfObjects {
     };
   }
 
-  #keyOf({ input, key }: Write): string | undefined {
+  readonly #keyOf = ({ input, key }: Write): string | undefined => {
     if (this.#ofGenerations.includes(input)) return key;
     const kind = this.#kindOf.get(input);
     const isOwn = kind && sourceOfKey(key) === this.#options.inputs.options.get(ONE)?.clusterId;
     return isOwn ? generationKey(kind, key) : undefined;
-  }
+  };
 
   #now(): number {
     return this.#options.clock.now();

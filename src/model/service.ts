@@ -1,5 +1,4 @@
 import { isOwnProxy } from './address.ts';
-import { splitKey, splitKeyOfThree } from '../api/keys.ts';
 import type { ObjectRef } from '../api/object.ts';
 import type { Aged } from './age.ts';
 import type { GlobalUse } from './cluster-mesh.ts';
@@ -224,8 +223,7 @@ export function parseOutboundCluster(name: string): {
   readonly subset: string;
   readonly host: string;
 } {
-  const [, port, rest] = splitKeyOfThree(name);
-  const [subset, host] = splitKey(rest);
+  const [, port = '', subset = '', host = ''] = name.split('|');
   return { port, subset, host };
 }
 

@@ -18,7 +18,16 @@ export function* changesByRoot(
   shared: Pick<SharedBatches, 'dissolved'>,
 ): Generator<RootChanges> {
   const alike = new Alike<ChangeSet>();
-  for (const [root, lists] of listsByRoot(touched, moved)) {
+  const listsOf = new Map<Root, List[]>();
+  for (const list of touched.keys()) {
+    for (const root of list.roots) {
+      const lists = listsOf.get(root);
+      if (lists === undefined) listsOf.set(root, [list]);
+      else lists.push(list);
+    }
+  }
+  for (const root of moved) if (!listsOf.has(root)) listsOf.set(root, []);
+  for (const [root, lists] of listsOf) {
     if (!root.watched) {
       // Its streams are yet to come, or have moved to another world.
       root.settle();
@@ -42,20 +51,6 @@ export function* changesByRoot(
     for (const [list, moving] of lost) addLost(changes, list, moving, touched.get(list));
     if (changes.byType.size > 0) yield [root, changes.byType];
   }
-}
-
-/** Below each root, the lists with changed members. */
-function listsByRoot(touched: ReadonlyMap<List, ChangeSet>, moved: ReadonlySet<Root>): Map<Root, List[]> {
-  const found = new Map<Root, List[]>();
-  for (const list of touched.keys()) {
-    for (const root of list.roots) {
-      const lists = found.get(root);
-      if (lists === undefined) found.set(root, [list]);
-      else lists.push(list);
-    }
-  }
-  for (const root of moved) if (!found.has(root)) found.set(root, []);
-  return found;
 }
 
 /** Every member of a gained list is new to the root, whether or not it changed in the same publication. */

@@ -1,4 +1,4 @@
-import { joinKey, splitKey, splitKeyOfThree } from '../../api/keys.ts';
+import { joinKey, partsOfKey } from '../../api/keys.ts';
 import type { Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { spreadHash } from '../../model/hash.ts';
 import { hostsMatch, isSubsetOf, wildcardKey, wildcardsOf } from '../../model/host.ts';
@@ -47,8 +47,7 @@ export function declareCoveredServices(graph: Graph, services: Services): Covere
   const pieces = graph.derive('ports by suffix', members, (key, found, read, emit: Emit<CoveredPiece>) => {
     const own = found.filter(({ value }) => read.group(services.byHost, value.host).length === 1);
     if (own.length === 0) return;
-    const [suffix, namespace, rest] = splitKeyOfThree(key);
-    const [audience] = splitKey(rest);
+    const [suffix = '', namespace = '', audience = ''] = partsOfKey(key);
     const all = own.flatMap(({ value }) => value.ports);
     const numbers = (ports: typeof all) => [...new Set(ports.map((port) => port.number))].sort((a, b) => a - b);
     const routed = all.filter((port) => isRouted(port.protocol));

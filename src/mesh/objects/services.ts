@@ -121,7 +121,7 @@ const bySource = (a: Claim, b: Claim): number =>
   // ClusterMesh says less about a Service than an API server.
   Number(isClusterMesh(a.value.remote ?? '')) - Number(isClusterMesh(b.value.remote ?? '')) ||
   compareText(a.value.remote ?? '', b.value.remote ?? '') ||
-  byAge(a, b);
+  compareAge(a.value, b.value);
 
 /** What Kubernetes Services claim, in each cluster. */
 function declareServiceClaims(
