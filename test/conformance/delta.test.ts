@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { BARRIER_TIMES } from '../../src/ads/protocol/barrier.ts';
+import { BARRIER_TIMES } from '../../src/ads/protocol/barrier-times.ts';
 import { field } from '../harness/raw-ads.ts';
 import { bodiesOf, NODE } from './script.ts';
 import { CDS, EDS, LDS, RDS, resourceOf, ServedMesh } from './served-mesh.ts';

@@ -1,7 +1,7 @@
 import { status as Status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { bodiesOf, Script } from './script.ts';
-import { BARRIER_TIMES } from '../../src/ads/protocol/barrier.ts';
+import { BARRIER_TIMES } from '../../src/ads/protocol/barrier-times.ts';
 import { CDS, EDS, LDS, RDS, ServedMesh } from './served-mesh.ts';
 
 describe.each([

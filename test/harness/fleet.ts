@@ -1,4 +1,4 @@
-import { BARRIER_TIMES } from '../../src/ads/protocol/barrier.ts';
+import { BARRIER_TIMES } from '../../src/ads/protocol/barrier-times.ts';
 import { Canaries } from '../../src/ads/protocol/canaries.ts';
 import { shareForRefused } from '../../src/ads/protocol/refused-room.ts';
 import { Delivery, type DeliveryContext } from '../../src/ads/protocol/delivery.ts';

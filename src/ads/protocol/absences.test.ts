@@ -48,3 +48,29 @@ describe.each([
     expect(lab.sent()).toEqual(['u@absent']);
   });
 });
+
+describe('a client that comes back in state of the world, while what it asked for leaves the world', () => {
+  /** `version`: as the client reports it for the type. */
+  function labThatLoses(typeUrl: string, name: string, version: string): Lab {
+    const lab = new Lab(false);
+    lab.publish([CDS, 'a', '1'], [EDS, 'a', '1'], [LDS, 'l', 'to t'], [RDS, 't', '1'], [RDS, 'u', '1']);
+    lab.ask({ typeUrl: CDS, version: '7' });
+    lab.ask({ typeUrl, names: [name], version });
+    lab.publish([typeUrl, name, undefined]);
+    const { version: ofClusters, nonce } = lab.next()!;
+    lab.ask({ typeUrl: CDS, version: ofClusters, nonce });
+    return lab;
+  }
+
+  test('a table is kept: former listeners may route by it', () => {
+    expect(labThatLoses(RDS, 'u', '7').sent() ?? []).toEqual([]);
+  });
+
+  test('a table that it cannot have is answered', () => {
+    expect(labThatLoses(RDS, 'u', '').sent()).toEqual(['u@absent']);
+  });
+
+  test('the assignment of a live cluster is answered: the cluster would wait for it', () => {
+    expect(labThatLoses(EDS, 'a', '7').sent()).toEqual(['a@absent']);
+  });
+});

@@ -1,6 +1,5 @@
-import type { BarrierTimes, Parties } from './barrier.ts';
-import type { Sent } from './sent.ts';
-import type { Subscription } from './subscription.ts';
+import type { BarrierTimes } from './barrier-times.ts';
+import type { Parties } from './parties.ts';
 
 /**
  * Tables that left the world while a client warms the listener that names them. Answered as empty, such a table would put
@@ -9,28 +8,23 @@ import type { Subscription } from './subscription.ts';
  */
 export class Absences {
   readonly #times: Pick<BarrierTimes, 'timeoutMs'>;
-  /** Since when some name has not been answered for this reason. */
+  /** Since when names may have been left without an answer for this reason. */
   #since: number | undefined;
 
-  /** @param times a name is answered after `timeoutMs` in any case. */
+  /** @param times every name is answered after `timeoutMs`. */
   constructor(times: Pick<BarrierTimes, 'timeoutMs'>) {
     this.#times = times;
   }
 
-  /** @param take takes the next response; `keepsSilent`: without answers for names that do not exist. */
-  take(
-    of: Subscription,
-    { referrers }: Parties,
-    now: number,
-    take: (keepsSilent: boolean) => Sent | undefined,
-  ): Sent | undefined {
-    const { type, ledger } = of;
-    if (type.refersTo === undefined || type.whenAbsent === undefined) return take(false);
-    const since = this.#since ?? now;
-    const isOwed = referrers.some((each) => each.type.drains === true && each.owes);
-    const keepsSilent = isOwed && now - since < this.#times.timeoutMs;
-    const sent = take(keepsSilent);
-    this.#since = keepsSilent && ledger.asked !== undefined ? since : undefined;
-    return sent;
+  /** Whether names that do not exist are not answered yet. To be asked while some name must be answered. */
+  keepSilent({ referrers }: Parties, now: number): boolean {
+    const isOwed = referrers.some(({ type, owes }) => type.drains === true && owes);
+    this.#since = isOwed ? (this.#since ?? now) : undefined;
+    return this.#since !== undefined && now - this.#since < this.#times.timeoutMs;
+  }
+
+  /** Returns whether the client asks for nothing any more. */
+  settle({ referrers }: Parties): boolean {
+    return !referrers.some(({ type, all, ledger }) => type.drains !== true && (all || ledger.asked !== undefined));
   }
 }

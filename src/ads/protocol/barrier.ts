@@ -1,52 +1,22 @@
-import { Intervals } from './intervals.ts';
+import type { BarrierTimes } from './barrier-times.ts';
 import { isIn } from './in-flight.ts';
 import type { Difference } from '../store/differences.ts';
 import { type HeldNames, NONE } from './ledger.ts';
 import { type Arrival, type Departure, departuresOf, fewer, notEmpty, split } from './name-groups.ts';
 import { common } from '../store/names.ts';
+import type { Parties } from './parties.ts';
 import { leavesOf } from '../store/resource.ts';
-import { itemsOf, priorOf, type Sent } from './sent.ts';
-import { type Held, type Names, type References, Served, versionOf } from '../store/served.ts';
+import { itemsOf, type Sent } from './sent.ts';
+import { isLate, type Names, type References, Served, versionOf } from '../store/served.ts';
 import type { Subscription } from './subscription.ts';
-import { type Referring, type UsesByTime, usesOf } from './uses.ts';
-import type { WorldView } from '../store/world.ts';
-
-/** How long a stream waits for proof, in milliseconds. */
-export interface BarrierTimes {
-  /** A cluster stays this long after the last table stopped naming it: retries in back-off look it up again. */
-  readonly lingerMs: number;
-  /** A wait for an answer ends after this time; what waited is sent anyway, and counted. */
-  readonly timeoutMs: number;
-  /** If an answer is missing for this long, something that is warming holds it back. */
-  readonly overdueMs: number;
-  /** After this time, the barrier checks whether the client is stuck on something that it rejected. */
-  readonly stuckMs: number;
-  /** How long a former listener keeps routing. For a client that does not report it: Istio's default. */
-  readonly drainMs: number;
-}
-
-export const BARRIER_TIMES: BarrierTimes = {
-  lingerMs: 5_000,
-  timeoutMs: 10_000,
-  overdueMs: 10_000,
-  stuckMs: 1_000,
-  drainMs: 45_000,
-};
+import { Stuck } from './stuck.ts';
+import { type UsesByTime, usesOf } from './uses.ts';
 
 export interface BarrierEvents {
   /** A wait ended by timeout. */
   timedOut(): void;
   /** The client has not answered for a long time, and was resent what it may be waiting for. */
   overdue(): void;
-}
-
-/** The subscriptions of one stream, by their role in the barrier. */
-export interface Parties extends Referring {
-  /** What others refer to: clusters. */
-  readonly guarded: Subscription | undefined;
-  /** What belongs to the guarded resources: assignments. */
-  readonly followers: readonly Subscription[];
-  readonly view: WorldView;
 }
 
 /**
@@ -76,17 +46,13 @@ export class Barrier {
   #drainsAll = 0;
   /** A response whose new clusters cannot be identified; everything waits for its answer. */
   #unknown: { readonly since: number; readonly nonce: number } | undefined;
-  /** The oldest response without an answer, and since when it is known of nothing that it would wait for. */
-  #warm: { readonly nonce: number; readonly since: number } | undefined;
-  readonly #stuck: Intervals;
-  readonly #overdue: Intervals;
+  readonly #stuck: Stuck;
 
   constructor(times: BarrierTimes, references: References, events: BarrierEvents) {
     this.#times = times;
     this.#references = references;
     this.#events = events;
-    this.#stuck = new Intervals(times.stuckMs);
-    this.#overdue = new Intervals(times.overdueMs);
+    this.#stuck = new Stuck(times, () => events.overdue());
   }
 
   /** A response was sent with guarded resources that are new to the client. */
@@ -239,13 +205,8 @@ export class Barrier {
     }
     this.#release(parties, now);
     const { guarded } = parties;
-    if (guarded?.inFlight.oldest === undefined) {
-      this.#overdue.restart();
-      return this.#isOver(guarded, now);
-    }
-    this.#takeBackStuck(guarded, guarded.inFlight.oldest, parties, now);
-    this.#repeatOverdue(guarded, guarded.inFlight.oldest, parties, now);
-    return false;
+    this.#stuck.tick(parties, now);
+    return guarded?.inFlight.oldest === undefined && this.#isOver(guarded, now);
   }
 
   /** Nothing comes or goes any more. */
@@ -290,103 +251,11 @@ export class Barrier {
     this.#events.timedOut();
     return { ...isFree, timedOut: true };
   }
-
-  /**
-   * Some rejected clusters warm forever, and Envoy then holds back the rejection itself. It shows in what Envoy does
-   * not do: it acknowledged assignments that were sent later, but did not subscribe to this cluster's. Taking the
-   * cluster back frees all answers. Checked when the client has acknowledged assignments, and then at growing
-   * intervals.
-   *
-   * A rejected new version of a live cluster may do the same beside a new cluster. It shows in answers that are missing
-   * although the client has whatever the clusters in them wait for.
-   */
-  #takeBackStuck(guarded: Subscription, oldest: Sent, { followers, view }: Parties, now: number): void {
-    if (!this.#stuck.isDue(oldest.at, now)) return;
-    for (const sent of guarded.inFlight) {
-      if (now - sent.at < this.#times.stuckMs || sent.prior === undefined) continue;
-      for (const follower of followers) {
-        if (follower.inFlight.ackedNonce <= sent.nonce) continue;
-        for (const item of itemsOf(sent)) {
-          const isNew = priorOf(sent, item) === undefined;
-          if (
-            !isNew ||
-            follower.interest.has(item.name) ||
-            view.resolve(follower.type.typeUrl, item.name) === undefined
-          )
-            continue;
-          suspectStuck(guarded, item, undefined, now);
-        }
-      }
-    }
-    if (!areWarm(guarded, followers)) this.#warm = undefined;
-    else if (this.#warm?.nonce !== oldest.nonce) this.#warm = { nonce: oldest.nonce, since: now };
-    else if (now - this.#warm.since >= this.#times.stuckMs)
-      for (const sent of guarded.inFlight) takeBackChanged(guarded, sent, now);
-  }
-
-  /**
-   * While anything warms, Envoy holds back all its answers; it may have lost what it waits for (an assignment that came
-   * before its cluster). That is resent, at growing intervals.
-   */
-  #repeatOverdue(guarded: Subscription, oldest: Sent, { followers, view }: Parties, now: number): void {
-    if (!this.#overdue.isDue(oldest.at, now)) return;
-    this.#events.overdue();
-    const attempt = this.#overdue.count;
-    for (const follower of followers) {
-      // Perhaps something has been warming since before the client reconnected, and was never sent on this stream.
-      if (attempt === 2) follower.repeatAll();
-      for (const sent of guarded.inFlight) {
-        if (sent.prior === undefined) follower.repeatAll();
-        else if (attempt > 2 && follower.inFlight.ackedNonce > sent.nonce) takeBackChanged(guarded, sent, now);
-        follower.follow(sent, view);
-      }
-    }
-  }
 }
 
 /** A client has clusters that left the world, or is yet to acknowledge others. */
 export function comesOrGoes({ guarded }: Parties): boolean {
   return guarded !== undefined && (guarded.ledger.kept !== undefined || guarded.inFlight.size > 0);
-}
-
-/**
- * Whether the client has acknowledged the assignments that the clusters in unanswered responses wait for, and they wait
- * for nothing else.
- */
-function areWarm(guarded: Subscription, followers: readonly Subscription[]): boolean {
-  /** With the response that carried it. */
-  const newest = new Map<string, readonly [Served, number]>();
-  for (const sent of guarded.inFlight) {
-    if (sent.prior === undefined) return false;
-    for (const name of sent.prior.keys()) newest.delete(name);
-    for (const item of itemsOf(sent)) if (sent.prior.has(item.name)) newest.set(item.name, [item, sent.nonce]);
-  }
-  for (const [name, [item, nonce]] of newest) {
-    const has = ({ interest, ledger, inFlight }: Subscription): boolean =>
-      inFlight.ackedNonce > nonce &&
-      interest.has(name) &&
-      ledger.pending?.has(name) !== true &&
-      inFlight.last(name) === undefined;
-    if (isLate(item) || !followers.some(has)) return false;
-  }
-  return true;
-}
-
-/** One of them may be a new version of a live cluster that the client has rejected without saying so. */
-function takeBackChanged(guarded: Subscription, sent: Sent, now: number): void {
-  for (const item of itemsOf(sent)) {
-    const prior = sent.prior?.get(item.name);
-    if (prior instanceof Served) suspectStuck(guarded, item, prior, now);
-  }
-}
-
-/** The client seems to be stuck on a resource: it is given back what it had, until its answer comes. */
-function suspectStuck({ ledger, inFlight }: Subscription, item: Served, prior: Held, now: number): void {
-  const { name, version } = item;
-  if (ledger.refusals?.forbids(name, version) === true || inFlight.last(name) !== item) return;
-  const after = inFlight.sentNonce;
-  ledger.refuse(name, { version, held: prior, now, about: after, after, suspected: true, message: '' });
-  ledger.owe(name, item);
 }
 
 /** Names that left the world, which the client still has, and that are back as something else. */
@@ -402,8 +271,3 @@ export function returnedIn(
 }
 
 const NO_NAMES: readonly string[] = [];
-
-/** Whether a client that has what belongs to it may still be unable to use it. */
-function isLate(cluster: Served | undefined): boolean {
-  return cluster !== undefined && [...leavesOf(cluster.resource.body)].some(({ late }) => late === true);
-}

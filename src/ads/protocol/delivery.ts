@@ -1,25 +1,25 @@
-import { Absences } from './absences.ts';
 import { accept, provenBy } from './acceptance.ts';
 import { type AskedContext, awaitAsked } from './asked.ts';
 import type { Standing } from './awaited.ts';
-import { Barrier, type BarrierEvents, type BarrierTimes, type Parties, comesOrGoes, returnedIn } from './barrier.ts';
+import { type BarrierEvents, returnedIn } from './barrier.ts';
+import type { BarrierTimes } from './barrier-times.ts';
 import { blame, isTolerated } from './blame.ts';
 import type { Canaries, Gate, Waiter } from './canaries.ts';
-import { gateOf, heldWith } from './gates.ts';
-import { type Blocked, either, take } from './composition.ts';
+import { gateOf } from './gates.ts';
+import { Guard } from './guard.ts';
+import { either, take } from './composition.ts';
 import type { BadRequest } from '../bad-request.ts';
 import { Busy } from './busy.ts';
 import type { HeapShare } from '../heap-share.ts';
 import type { Difference, Differences } from '../store/differences.ts';
 import type { News, Watcher } from '../store/forest.ts';
 import type { Frame, Frames } from '../wire/frames.ts';
-import { isGuarded, partiesOf } from './parties.ts';
-import { Readiness } from './readiness.ts';
+import { isGuarded } from './parties.ts';
 import { isLocalReason } from './local-reasons.ts';
 import { shortMessage } from './refusals.ts';
 import { refusedOf } from './refused-names.ts';
 import { RefusedRoom } from './refused-room.ts';
-import { newNamesOf, type Sent } from './sent.ts';
+import type { Sent } from './sent.ts';
 import { NO_ROLLOUTS, type Rollout } from '../rollouts/rollout.ts';
 import type { References, Served } from '../store/served.ts';
 import { Subscription, type SubscriptionContext } from './subscription.ts';
@@ -68,28 +68,21 @@ export class Delivery implements Watcher {
   readonly #busy = new Busy(this.#subscriptions);
   /** Type URL of what others refer to, once it was requested. */
   #guardedUrl: string | undefined;
-  #barrier: Barrier | undefined;
-  readonly #readiness: Readiness;
-  readonly #absences: Absences;
+  readonly #guard: Guard;
   readonly #refused: RefusedRoom;
-  #parties: Parties;
   #view: WorldView;
   /** Nonce of the newest response of any type. */
   #nonce = 0;
   readonly #unseen: Unseen;
   #acknowledged = false;
-  /** The client was connected before: its listeners and tables may use new clusters as soon as it has them. */
-  #resumedAt: number | undefined;
 
   constructor(context: DeliveryContext, view: WorldView, events: DeliveryEvents) {
     this.#context = context;
     this.#view = view;
     this.#events = events;
     this.#unseen = new Unseen(context);
-    this.#readiness = new Readiness(context.references, context.times);
-    this.#absences = new Absences(context.times);
+    this.#guard = new Guard(context, events, view);
     this.#refused = new RefusedRoom(context.refused, context.address);
-    this.#parties = this.#partiesNow();
     this.#client = { ...context.recipient, wake: () => events.wake() };
     context.canaries.join(this.#client);
   }
@@ -146,11 +139,11 @@ export class Delivery implements Watcher {
       subscription = new Subscription(type, this.#context, isGuarded(type, types), this.#context.times.timeoutMs);
       this.#subscriptions[index] = subscription;
       if (subscription.guarded) this.#guardedUrl = type.typeUrl;
-      if (request.versions.count > 0 || request.version !== '') this.#resume(now);
-      subscription.begin(request, this.#view, this.#resumedAt !== undefined);
+      if (request.versions.count > 0 || request.version !== '') this.#guard.resume(now);
+      subscription.begin(request, this.#view, this.#guard.resumed);
       // Nothing may change for as long as it is here.
       if (subscription.cameWithCurrent) this.#acknowledged = true;
-      this.#parties = this.#partiesNow();
+      this.#guard.look(this.#subscriptions, this.#view);
       if (type.behind !== undefined) this.#followEarlier(subscription);
       this.#events.asked(type);
     } else if (this.#answer(subscription, request, now)) {
@@ -170,7 +163,7 @@ export class Delivery implements Watcher {
     for (const subscription of this.#busy)
       if (subscription.awaited.owes && !subscription.owes) subscription.awaited.look(this.#standing(subscription));
     this.#busy.settle();
-    this.#readiness.settle(this.#parties);
+    this.#guard.settle();
   }
 
   #hear(subscription: Subscription): void {
@@ -189,18 +182,16 @@ export class Delivery implements Watcher {
     let guardedGate: Gate = 'open';
     for (const subscription of this.#busy) {
       if (!subscription.owes) continue;
-      const refers = subscription.type.refersTo !== undefined && !this.#context.unguarded;
-      if (refers && this.#barrier?.blocksAll === true) continue;
+      const { whenAbsent, refersTo } = subscription.type;
+      if (refersTo !== undefined && this.#guard.blocksAll) continue;
       const gate = gateOf(subscription, this.#view, this.#context.canaries, this.#client);
       if (subscription.guarded) guardedGate = gate;
       if (gate === 'shut') continue;
-      const blocked = either(
-        either(this.#blocks(subscription, now), gate === 'open' ? undefined : gate),
-        subscription.type.behind === undefined ? undefined : heldWith(guardedGate, this.#parties),
-      );
-      const sent = this.#absences.take(subscription, this.#parties, now, (keepsSilent) =>
-        take(subscription, this.#view, now, blocked, keepsSilent),
-      );
+      const unsafe = this.#guard.blocks(subscription, guardedGate, now);
+      const blocked = gate === 'open' ? unsafe : either(unsafe, gate);
+      const keepsSilent =
+        whenAbsent !== undefined && refersTo !== undefined && this.#guard.keepsSilent(subscription, now);
+      const sent = take(subscription, this.#view, now, blocked, keepsSilent);
       if (sent !== undefined) return this.#send(subscription, sent, now);
     }
     this.#settle();
@@ -209,7 +200,7 @@ export class Delivery implements Watcher {
 
   /** Something may become due as time passes. In the steady state, nothing does. */
   get awaitsTime(): boolean {
-    if (this.#barrier !== undefined || comesOrGoes(this.#parties) || this.owes) return true;
+    if (this.#guard.awaitsTime || this.owes) return true;
     return this.#subscriptions.some((subscription) => subscription?.triesAgain);
   }
 
@@ -218,7 +209,7 @@ export class Delivery implements Watcher {
     if (!this.awaitsTime) return;
     this.catchUp();
     for (const subscription of this.#subscriptions) subscription?.retry(now);
-    this.#tickBarrier(now);
+    this.#guard.tick(now);
     this.#busy.addAll();
   }
 
@@ -249,14 +240,8 @@ export class Delivery implements Watcher {
     this.#nonce = frame.nonce;
     subscription.inFlight.handed(sent, frame, now);
     if (subscription.awaited.owes) subscription.awaited.look(this.#standing(subscription));
-    if (type.drains === true) this.#drains(sent, now);
     if (type.isTried === true) this.#context.canaries.sent(this.#client, sent.batches);
-    if (subscription.guarded) {
-      // A starting client asks for listeners when its first clusters are ready: nothing needs to be held back before.
-      if (this.#resumedAt !== undefined || this.#parties.referrers.length > 0) this.#arrived(sent, now);
-    } else if (type.behind !== undefined) {
-      this.#barrier?.followed(sent, this.#parties);
-    }
+    this.#guard.sent(subscription, sent, now);
     this.follow(type.typeUrl, sent);
     this.#events.sent(type, frame, sent);
     return frame;
@@ -277,7 +262,7 @@ export class Delivery implements Watcher {
 
   /** The same for what was sent before this type was first requested: the client asked without knowing of it. */
   #followEarlier(follower: Subscription): void {
-    for (const sent of this.#parties.guarded?.inFlight ?? []) follower.follow(sent, this.#view);
+    for (const sent of this.#guard.parties.guarded?.inFlight ?? []) follower.follow(sent, this.#view);
   }
 
   /** False: the request answers a response that is no longer the newest, and does not count. */
@@ -304,7 +289,7 @@ export class Delivery implements Watcher {
   }
 
   #reject(subscription: Subscription, refused: readonly Sent[], message: string, now: number): void {
-    if (subscription.guarded) for (const each of refused) this.#barrier?.answered(each);
+    this.#guard.rejected(subscription, refused);
     const words = shortMessage(message);
     const culprits = blame(subscription, refused, message, now);
     if (subscription.type.isTried === true)
@@ -316,32 +301,21 @@ export class Delivery implements Watcher {
     const { type } = subscription;
     accept(subscription, sent, this.#view);
     if (type.isTried === true) this.#context.canaries.accepted(this.#client, provenBy(subscription, sent));
-    if (subscription.guarded) this.#barrier?.accepted(sent);
-    else if (type.behind !== undefined) this.#barrier?.followedAccepted(sent);
-    if (type.drains === true) this.#drains(sent, now);
-  }
-
-  /** Former listeners drain once their successors serve: not before these are sent, nor long after the answer. */
-  #drains(sent: Sent, now: number): void {
-    for (const held of sent.prior?.values() ?? [sent.before]) {
-      if (held === undefined) continue;
-      this.#needBarrier().drains(sent, now);
-      return;
-    }
+    this.#guard.accepted(subscription, sent, now);
   }
 
   /** Marks what is affected by the changes since the last call. Until then, all streams of a root share them. */
   catchUp(): void {
     if (this.#unseen.isEmpty) return;
     const moved = this.#unseen.look(this.#view, (differences, rollouts) => this.#mark(differences, rollouts));
-    if (moved) this.#parties = this.#partiesNow();
+    if (moved) this.#guard.look(this.#subscriptions, this.#view);
   }
 
   /** @param rollouts that all of it is part of. */
   #mark(differences: Differences, rollouts: readonly Rollout[]): void {
     const { types, unguarded } = this.#context;
     const clusters = this.#guardedUrl === undefined ? NOTHING : differences.of(this.#guardedUrl);
-    const returned = clusters.size === 0 ? [] : returnedIn(this.#parties.guarded?.ledger.kept, clusters);
+    const returned = clusters.size === 0 ? [] : returnedIn(this.#guard.parties.guarded?.ledger.kept, clusters);
     for (let i = 0; i < this.#subscriptions.length; i++) {
       const { typeUrl } = types[i]!;
       const subscription = differences.of(typeUrl).size === 0 ? undefined : this.#subscriptions[i];
@@ -353,56 +327,12 @@ export class Delivery implements Watcher {
       if (concern !== undefined) awaited.owe(concern);
       this.#busy.add(subscription);
     }
-    if (clusters.size > 0) this.#barrier?.present(clusters, this.#parties);
-    if (returned.length > 0) this.#needBarrier().returned(returned);
-    const { guarded } = this.#parties;
+    if (clusters.size > 0) this.#guard.changed(clusters, returned);
+    const { guarded } = this.#guard.parties;
     if (unguarded && guarded !== undefined) {
       guarded.release(guarded.ledger.shareKept());
       this.#busy.add(guarded);
     }
-  }
-
-  /** A stream in which no cluster comes or goes has no barrier. */
-  #needBarrier(): Barrier {
-    return (this.#barrier ??= new Barrier(this.#context.times, this.#context.references, this.#events));
-  }
-
-  /** The client says that it was connected before; what it was sent so far may be new to it. */
-  #resume(now: number): void {
-    if (this.#resumedAt !== undefined) return;
-    this.#resumedAt = now;
-    for (const sent of this.#parties.guarded?.inFlight ?? []) this.#arrived(sent, now);
-  }
-
-  #arrived(sent: Sent, now: number): void {
-    if (sent.prior === undefined) {
-      this.#needBarrier().sentUnknown(sent, now);
-      return;
-    }
-    const { batches, prior } = sent;
-    const added = this.#context.shared().news.of([batches, prior], () => newNamesOf(sent));
-    const news = this.#barrier?.withReturned(added, sent) ?? added;
-    if (news.size > 0) this.#needBarrier().sent(news, sent.nonce, now);
-  }
-
-  #blocks(subscription: Subscription, now: number): Blocked {
-    if (this.#context.unguarded) return undefined;
-    const { refersTo, behind } = subscription.type;
-    if (behind !== undefined) return this.#readiness.blocksAssignments(subscription, this.#parties, now);
-    if (refersTo === undefined) return undefined;
-    const { guarded } = this.#parties;
-    const needsNone = this.#barrier === undefined && guarded?.ledger.pending === undefined;
-    const unproven = needsNone ? undefined : this.#needBarrier().blocks(this.#parties, now);
-    return either(unproven, this.#readiness.blocksReferrers(this.#parties, now));
-  }
-
-  #tickBarrier(now: number): void {
-    if (this.#barrier === undefined && !comesOrGoes(this.#parties)) return;
-    if (this.#needBarrier().tick(this.#parties, now)) this.#barrier = undefined;
-  }
-
-  #partiesNow(): Parties {
-    return partiesOf(this.#subscriptions, this.#context, { view: this.#view, resumedAt: this.#resumedAt });
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Parties } from './barrier.ts';
+import type { Parties } from './parties.ts';
 import type { Canaries, Gate, Waiter } from './canaries.ts';
 import type { Blocked } from './composition.ts';
 import type { HeldNames } from './ledger.ts';

@@ -1,7 +1,17 @@
-import type { BarrierTimes, Parties } from './barrier.ts';
+import type { BarrierTimes } from './barrier-times.ts';
+import type { Referring } from './uses.ts';
 import type { Subscription } from './subscription.ts';
 import type { ResourceType, ResourceTypes } from '../types.ts';
 import type { WorldView } from '../store/world.ts';
+
+/** The subscriptions of one stream, by their role in the barrier. */
+export interface Parties extends Referring {
+  /** What others refer to: clusters. */
+  readonly guarded: Subscription | undefined;
+  /** What belongs to the guarded resources: assignments. */
+  readonly followers: readonly Subscription[];
+  readonly view: WorldView;
+}
 
 interface Kind {
   readonly types: ResourceTypes;

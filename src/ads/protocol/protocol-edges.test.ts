@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { field } from '../../../test/harness/raw-ads.ts';
-import { BARRIER_TIMES } from './barrier.ts';
+import { BARRIER_TIMES } from './barrier-times.ts';
 import { MAX_ABSENT } from './composition.ts';
 import { bytesInUse } from '../../testing/memory.ts';
 import type { MemberChange } from '../store/publication.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { BARRIER_TIMES } from './barrier.ts';
+import { BARRIER_TIMES } from './barrier-times.ts';
 import { type Item, Lab } from '../testing/lab.ts';
 import { CDS, EDS, LDS, RDS, UNREADY } from '../testing/world.ts';
 

@@ -1,4 +1,5 @@
-import type { BarrierTimes, Parties } from './barrier.ts';
+import type { BarrierTimes } from './barrier-times.ts';
+import type { Parties } from './parties.ts';
 import type { Blocked } from './composition.ts';
 import { leavesOf } from '../store/resource.ts';
 import { type Held, type References, Served } from '../store/served.ts';

@@ -1,5 +1,6 @@
 import type { Alike } from '../../base/alike.ts';
 import { Awaited } from './awaited.ts';
+import { compareHeld, keepMissing, mayGoOnWith } from './held-names.ts';
 import { InFlight } from './in-flight.ts';
 import { Interest, type InterestContext } from './interest.ts';
 import { CommonMarks, Ledger, type Marks } from './ledger.ts';
@@ -11,7 +12,7 @@ import { type Held, type Names, Served } from '../store/served.ts';
 import type { SharedWork } from '../store/shared-work.ts';
 import { itemsOf, type Sent, Trial } from './sent.ts';
 import type { ResourceType } from '../types.ts';
-import type { DiscoveryRequest, RequestedVersions } from '../wire/wire-read.ts';
+import type { DiscoveryRequest } from '../wire/wire-read.ts';
 import { WholeRefusal } from './whole-refusal.ts';
 import type { WorldView } from '../store/world.ts';
 
@@ -52,6 +53,8 @@ export class Subscription {
   #all = false;
   #known = false;
   #before: Held;
+  /** State of the world: it came back with names, and whatever was there under these. */
+  #mayHoldAll = false;
   #cameWithVersions = false;
   #cameWithCurrent = false;
   readonly inFlight: InFlight;
@@ -151,7 +154,7 @@ export class Subscription {
   }
 
   /** The client keeps what left the world until it unsubscribes, or until {@link release}. */
-  #keeps(name: string): boolean {
+  keeps(name: string): boolean {
     return this.guarded || (this.type.whenAbsent !== undefined && this.interest.names.has(name));
   }
 
@@ -171,13 +174,20 @@ export class Subscription {
     this.interest.begin(request.names);
     this.#all = !this.interest.isEmpty;
     this.#cameWithVersions = this.#all && request.versions.count > 0;
-    if (this.#cameWithVersions) this.#compare(request.versions, view);
+    if (this.#cameWithVersions) {
+      const { asked, anyCurrent } = compareHeld(this, request.versions, view);
+      this.#all = false;
+      this.#cameWithCurrent = anyCurrent;
+      this.#asked = asked;
+    }
     this.#known = false;
     this.#before = undefined;
     if (this.context.delta || (request.version === '' && !resumed)) return;
     // In state of the world a client does not say what it holds.
     this.#before = UNKNOWN;
-    if (request.version !== '') this.#keepMissing(view);
+    if (request.version === '') return;
+    this.#mayHoldAll = true;
+    keepMissing(this, view);
   }
 
   close(): void {
@@ -242,8 +252,7 @@ export class Subscription {
     const wanted = this.ledger.isClean && !this.#all ? this.interest.only : undefined;
     const make = (): CommonMarks => CommonMarks.of((ledger) => this.#markIn(ledger, names), this.context.shared());
     this.ledger.share(wanted && differences.commonMarks(this.type, wanted, this.guarded, make));
-    if (wanted !== undefined || (this.#owesBlindly && this.#before === undefined && this.ledger.kept === undefined))
-      return;
+    if (wanted !== undefined || (this.#owesBlindly && !this.#mayHoldAll && this.ledger.kept === undefined)) return;
     if (this.#all || names.size < this.context.shared().many) {
       for (const [name, { was, now }] of names) if (this.interest.has(name)) this.#mark(name, was, now === undefined);
       return;
@@ -253,7 +262,7 @@ export class Subscription {
 
   #markIn(ledger: Ledger, names: ReadonlyMap<string, Difference>): void {
     for (const [name, { was, now }] of names)
-      if (this.interest.has(name)) ledger.mark(name, was, now === undefined && this.#keeps(name));
+      if (this.interest.has(name)) ledger.mark(name, was, now === undefined && this.keeps(name));
   }
 
   /** What belongs to the resources just sent is owed again: a client warms these, and need not ask. */
@@ -354,8 +363,8 @@ export class Subscription {
     const { ledger } = this;
     const present = view.resolve(this.type.typeUrl, name);
     const unknown = typeof ledger.kept?.get(name) === 'string' && !this.guarded;
-    if (present !== undefined || unknown || !this.#keeps(name)) ledger.unkeep(name);
-    if (held instanceof Served && this.#keeps(name) && present === undefined) ledger.keep(name, held);
+    if (present !== undefined || unknown || !this.keeps(name)) ledger.unkeep(name);
+    if (held instanceof Served && this.keeps(name) && present === undefined) ledger.keep(name, held);
     if (ledger.offer(name, present) === undefined) ledger.refusals?.pardon(name);
     ledger.ask(name, held);
     this.#asked.push(name);
@@ -363,48 +372,10 @@ export class Subscription {
 
   #mark(name: string, was: Served | undefined, gone: boolean): void {
     if (this.#owesBlindly && this.ledger.kept?.has(name) !== true) {
-      // It may have it, and go on with it.
-      if (this.#before === UNKNOWN && gone && this.#keeps(name)) this.ledger.keep(name, UNKNOWN);
+      if (this.#mayHoldAll && gone && mayGoOnWith(this, name)) this.ledger.keep(name, UNKNOWN);
       return;
     }
-    this.ledger.mark(name, was, gone && this.#keeps(name));
-  }
-
-  /** Compares with what a reconnecting client holds: only differences are owed. */
-  #compare(versions: RequestedVersions, view: WorldView): void {
-    const { typeUrl } = this.type;
-    this.#all = false;
-    const { batches, missing } = this.interest.in(view);
-    const { items, held, anyCurrent } = versions.compare(view.indexesOf(batches));
-    this.#cameWithCurrent = anyCurrent;
-    for (const { name, version } of items) {
-      const has = held.get(name);
-      held.delete(name);
-      if (has === version) continue;
-      this.#asked.push(name);
-      if (has === undefined) this.ledger.ask(name, undefined);
-      else this.ledger.owe(name, has);
-    }
-    for (const name of missing) if (!held.has(name)) this.ledger.ask(name, undefined);
-    for (const [name, version] of held) {
-      if (!this.interest.has(name) || view.resolve(typeUrl, name) !== undefined) continue;
-      if (this.#isLeft(name, view)) this.ledger.keep(name, version);
-      else this.ledger.ask(name, version);
-    }
-  }
-
-  /** A client that reconnects in state of the world does not say what it holds. */
-  #keepMissing(view: WorldView): void {
-    for (const name of this.interest.in(view).missing) if (this.#isLeft(name, view)) this.ledger.keep(name, UNKNOWN);
-  }
-
-  /**
-   * A reconnecting client keeps what it has of names that no longer exist, since old listeners and tables may use it.
-   * But a live cluster must not wait for its assignment.
-   */
-  #isLeft(name: string, view: WorldView): boolean {
-    const { behind } = this.type;
-    return this.#keeps(name) && (behind === undefined || view.resolve(behind, name) === undefined);
+    this.ledger.mark(name, was, gone && this.keeps(name));
   }
 
   #wildcardEnded(): void {

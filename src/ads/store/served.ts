@@ -1,6 +1,6 @@
 import { ContentHasher, SetHash } from './content-hash.ts';
 import { originsOf } from './origins.ts';
-import type { EncodedResource, LeafPart } from './resource.ts';
+import { type EncodedResource, leavesOf, type LeafPart } from './resource.ts';
 
 /** A resource as the store holds it: one object per content, however many lists have it. */
 export class Served {
@@ -201,3 +201,8 @@ const MOST_KNOWN = 64;
 
 /** A set, or the keys of a map. */
 export type Names = Pick<ReadonlySet<string>, 'has' | 'size' | 'keys'>;
+
+/** Whether a client that has what belongs to it may still be unable to use it. */
+export function isLate(cluster: Served | undefined): boolean {
+  return cluster !== undefined && [...leavesOf(cluster.resource.body)].some(({ late }) => late === true);
+}

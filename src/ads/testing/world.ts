@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { Canaries } from '../protocol/canaries.ts';
 import { shareForRefused } from '../protocol/refused-room.ts';
-import { BARRIER_TIMES } from '../protocol/barrier.ts';
+import { BARRIER_TIMES } from '../protocol/barrier-times.ts';
 import { ContentHasher } from '../store/content-hash.ts';
 import { Delivery, type DeliveryContext } from '../protocol/delivery.ts';
 import type { ObjectRef } from '../../api/object.ts';

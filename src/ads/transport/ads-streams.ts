@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto';
 import { status as Status } from '@grpc/grpc-js';
 import { ContentHasher } from '../store/content-hash.ts';
 import { Arrivals } from './arrivals.ts';
-import { BARRIER_TIMES } from '../protocol/barrier.ts';
+import { BARRIER_TIMES } from '../protocol/barrier-times.ts';
 import { Canaries } from '../protocol/canaries.ts';
 import { shareForRefused } from '../protocol/refused-room.ts';
 import { Convergence } from './convergence.ts';

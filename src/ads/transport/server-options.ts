@@ -1,4 +1,4 @@
-import type { BarrierTimes } from '../protocol/barrier.ts';
+import type { BarrierTimes } from '../protocol/barrier-times.ts';
 import type { AdsLimits } from './limits.ts';
 import type { Authenticate } from './authentication.ts';
 import type { Rollouts } from '../rollouts/rollouts.ts';
