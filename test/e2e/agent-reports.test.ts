@@ -76,20 +76,18 @@ withPeers(['envoy'], 'what Envoy reports', () => {
           expect([method, body], where).toEqual(['GET', expect.stringMatching(/^$|envoy_server_live/)]);
         else expect(status, where).toBeGreaterThanOrEqual(400);
       };
-      await Promise.all(
-        asked.map(async ([method, path]) => check(`${method} :${port}${path}`, method, await call(method, path))),
+      await askEach(asked, async ([method, path]) =>
+        check(`${method} :${port}${path}`, method, await call(method, path)),
       );
       const secrets = { ...toWorkload(agent), ...certificateOf(agent) };
       const tls = isSecure ? secrets : undefined;
       expect(await askByHttp2(port, { ':path': own }, tls), own).toMatchObject({ status: 200 });
-      await Promise.all(
-        asked.map(async ([method, path]) => {
-          const answer = await askByHttp2(port, { ':method': method, ':path': path }, tls);
-          if (answer !== 'closed') check(`${method} :${port}${path} by HTTP/2`, method, answer);
-          // An absolute URL is no path.
-          else expect(path).toMatch(/^http:/);
-        }),
-      );
+      await askEach(asked, async ([method, path]) => {
+        const answer = await askByHttp2(port, { ':method': method, ':path': path }, tls);
+        if (answer !== 'closed') check(`${method} :${port}${path} by HTTP/2`, method, answer);
+        // An absolute URL is no path.
+        else expect(path).toMatch(/^http:/);
+      });
     }
     // Requests whose end does not come are in nobody's way.
     await Promise.all(Array.from({ length: 30 }, () => beginRequest(agent.ports.stats, '/stats/prometheus')));
@@ -258,4 +256,9 @@ function answerOf(sent: ClientRequest): Promise<Answer> {
     sent.on('error', reject);
     sent.end();
   });
+}
+
+/** Some at a time: the ports cut an answer that takes long, as it does beside hundreds of others. */
+async function askEach<T>(all: readonly T[], ask: (one: T) => Promise<void>): Promise<void> {
+  for (let i = 0; i < all.length; i += 8) await Promise.all(all.slice(i, i + 8).map(ask));
 }

@@ -7,7 +7,7 @@ export interface Http2Answer {
 
 /**
  * One request by HTTP/2 with prior knowledge, on a connection of its own: Envoy ends that of a bad one. `closed` if there
- * is no answer.
+ * is no answer. Fails if the answer is cut.
  */
 export async function askByHttp2(
   port: number,
@@ -16,14 +16,20 @@ export async function askByHttp2(
 ): Promise<Http2Answer | 'closed'> {
   const session = connect(`${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`, tls).on('error', () => {});
   try {
-    return await new Promise((resolve) => {
+    return await new Promise((resolve, reject) => {
       const stream = session.request(headers, { endStream: true });
       let status: number | undefined;
       let body = '';
+      let isWhole = false;
       stream.on('response', (answer) => (status = answer[':status']));
       stream.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
+      stream.on('end', () => (isWhole = true));
       stream.on('error', () => {});
-      stream.on('close', () => resolve(status === undefined ? 'closed' : { status, body }));
+      stream.on('close', () => {
+        if (status === undefined) resolve('closed');
+        else if (isWhole && stream.rstCode === 0) resolve({ status, body });
+        else reject(new Error(`the answer to ${JSON.stringify(headers)} was cut: code ${stream.rstCode}`));
+      });
     });
   } finally {
     session.destroy();

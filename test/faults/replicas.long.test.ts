@@ -6,6 +6,7 @@ import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
 import { randomOf } from '../soak/random.ts';
 import { Lab, type Member } from './lab.ts';
 import { PEERS } from './run.ts';
+import { NAMESPACE as SHOP } from './shop.ts';
 
 const CHANGES = 10;
 
@@ -19,7 +20,7 @@ withPeers(PEERS, `replicas that die, sleep, come and go under load (FAIRLEAD_SEE
   afterAll(() => lab?.stop());
   afterEach(() => {
     expect(lab.load.failures, lab.load.failures.join('\n')).toEqual([]);
-    expect(lab.usurpations()).toEqual([]);
+    expect(lab.usurpations(), lab.usurpations().join('\n')).toEqual([]);
   });
 
   const change = async (): Promise<void> => {
@@ -62,6 +63,9 @@ withPeers(PEERS, `replicas that die, sleep, come and go under load (FAIRLEAD_SEE
   }, 240_000);
 
   test('a stranger takes the Lease: nobody writes conditions until it is given up', async () => {
+    // Who is robbed writes on until it looks at the Lease again; once proxies have had time to reconnect, there is nothing
+    // left to write.
+    await lab.api.kubectl('-n', SHOP, 'wait', '--for=condition=Programmed', 'sidecar/default', '--timeout=60s');
     await lab.writeLease({ holderIdentity: 'stranger', renewTime: microTime(), leaseDurationSeconds: 3_600 });
     for (const member of lab.members)
       await poll('it does not lead', async () => ((await member.metric('fairlead_leader')) === 0 ? true : undefined));
