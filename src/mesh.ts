@@ -53,6 +53,8 @@ import { declareSizeLimits } from './mesh/findings/size-limits.ts';
 import { declareTrustDomains } from './mesh/objects/trust-domains.ts';
 import { declareWorkloads } from './mesh/objects/workloads.ts';
 import { type RouteFrontEnd, declareRouteBindings } from './mesh/objects/route-bindings.ts';
+import { type PatchFrontEnd, declarePatchSources } from './mesh/objects/patch-sources.ts';
+import { declarePatches } from './mesh/clients/patch-sets.ts';
 import { declareRouteHosts } from './mesh/clients/route-hosts.ts';
 import { declareRouteTables } from './mesh/resources/route-tables.ts';
 import { declareAudiences } from './mesh/clients/audiences.ts';
@@ -122,12 +124,15 @@ export interface RequestAccess {
   atGateway(stream: string): GatewayAccess | undefined;
 }
 
-/** @param others further kinds of objects with routes: for the same host, these win over VirtualServices. */
-export function buildMesh(
-  graph: Graph,
-  encoder: Encoder,
-  others: (graph: Graph) => readonly RouteFrontEnd[] = () => [],
-): Mesh {
+/** What kinds of objects besides Istio's mean. */
+export interface FrontEnds {
+  /** With routes: for the same host, these win over VirtualServices. */
+  readonly routes?: (graph: Graph) => readonly RouteFrontEnd[];
+  /** That change what is generated, the first before the others. */
+  readonly patches?: (graph: Graph) => readonly PatchFrontEnd[];
+}
+
+export function buildMesh(graph: Graph, encoder: Encoder, others: FrontEnds = {}): Mesh {
   const objects = declareObjects(graph);
   const clients = declareClients(graph, objects, others);
   const resources = declareResources(graph, { ...clients, encoder });
@@ -197,9 +202,10 @@ function declareObjects(graph: Graph) {
 type MeshObjects = ReturnType<typeof declareObjects>;
 
 /** Who asks, and what they share. */
-function declareClients(graph: Graph, meant: MeshObjects, others: (graph: Graph) => readonly RouteFrontEnd[]) {
+function declareClients(graph: Graph, meant: MeshObjects, others: FrontEnds) {
   const { inputs, settings, services, rules, virtualServices, sidecars } = meant;
-  const bindings = declareRouteBindings(graph, [...others(graph), virtualServices.frontEnd]);
+  const bindings = declareRouteBindings(graph, [...(others.routes?.(graph) ?? []), virtualServices.frontEnd]);
+  const patchSources = declarePatchSources(graph, others.patches?.(graph) ?? []);
   const selectors = declareSelectors(graph, services, rules, bindings);
   const coveredServices = declareCoveredServices(graph, services);
   const audiences = declareAudiences(graph, inputs, services, rules, bindings, coveredServices);
@@ -207,20 +213,22 @@ function declareClients(graph: Graph, meant: MeshObjects, others: (graph: Graph)
   const routeHosts = declareRouteHosts(graph, services, bindings);
   const objects = { ...meant, bindings, coveredServices, routeHosts };
   const selectedNames = declareSelectedNames(graph, services, policySelectors(graph, objects));
-  const proxies = declareProxies(graph, { ...objects, selectedNames, selectors, priorityLabels });
+  const proxies = declareProxies(graph, { ...objects, selectedNames, selectors, priorityLabels, patchSources });
+  const patches = declarePatches(graph, patchSources, services, proxies.byPatches);
   const workloadClasses = declareWorkloadClasses(graph, services, proxies.byWorkload, (proxy) =>
     'error' in proxy ? undefined : proxy.workload,
   );
   const workloadPolicies = declareWorkloadPolicies(graph, workloadClasses, objects);
   const worlds = declareWorlds(graph, { inputs, proxies, workloadClasses });
   const namespaces = declareNamespaces(graph, { ...objects, selectors, audiences });
-  const scopes = declareScopes(graph, { proxies, sidecars, namespaces });
-  const views = declareViews(graph, { ...objects, namespaces, scopes });
+  const scopes = declareScopes(graph, { proxies, sidecars, namespaces, patches });
+  const views = declareViews(graph, { ...objects, namespaces, scopes, patches });
   const portsByRoutes = declarePortsByRoutes(graph, views, objects);
   const routesOfView = declareRoutesOfView(graph, { ...objects, views, portsByRoutes });
-  const destinationViews = declareDestinationViews(graph, { ...objects, scopes, views });
+  const destinationViews = declareDestinationViews(graph, { ...objects, scopes, views, patches });
   return {
     ...objects,
+    patches,
     proxies,
     workloadClasses,
     workloadPolicies,
@@ -297,6 +305,7 @@ function declareFindings(graph: Graph, deps: MeshResources): Pick<Mesh, 'problem
     rules.merged,
     rules.files,
     ...bindings.problems,
+    ...(deps.patches?.sources.problems ?? []),
     sidecars.parsed,
     proxyConfigs.parsed,
     proxyConfigs.conflicts,

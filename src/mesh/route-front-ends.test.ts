@@ -111,10 +111,12 @@ class Lab {
 
   constructor(...more: readonly KubernetesObject[]) {
     this.mesh = new TestMesh({
-      routes: (graph) => {
-        const { input, frontEnd } = pointers(graph);
-        this.input ??= input;
-        return [frontEnd];
+      frontEnds: {
+        routes: (graph) => {
+          const { input, frontEnd } = pointers(graph);
+          this.input ??= input;
+          return [frontEnd];
+        },
       },
     });
     this.mesh.apply([...objects, gateway, ...more]);
@@ -212,10 +214,12 @@ test('a host that a VirtualService names is its own, whatever wildcard another k
 test('of two parents, the one that rejects the routes has conditions of its own', () => {
   const graph = new Graph();
   const made: { input?: Input<Pointer> } = {};
-  const mesh = buildMesh(graph, testEncoder(), (of) => {
-    const { input, frontEnd } = pointers(of);
-    made.input = input;
-    return [frontEnd];
+  const mesh = buildMesh(graph, testEncoder(), {
+    routes: (of) => {
+      const { input, frontEnd } = pointers(of);
+      made.input = input;
+      return [frontEnd];
+    },
   });
   const input = made.input!;
   const metadata = { namespace: 'shop', name: 'p', uid: 'u', generation: 3 };

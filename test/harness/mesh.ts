@@ -10,7 +10,7 @@ import { Graph, type Write } from '../../src/cache/graph.ts';
 import { assertFromScratch } from '../../src/cache/testing/from-scratch.ts';
 import { Encoder, type EncoderOptions } from '../../src/envoy/encode/encoder.ts';
 import { type Protos, createProtos } from '../../src/envoy/encode/proto.ts';
-import { type Mesh, buildMesh } from '../../src/mesh.ts';
+import { type FrontEnds, type Mesh, buildMesh } from '../../src/mesh.ts';
 import { type MeshOptions, ONE, defaultMeshOptions } from '../../src/mesh/inputs.ts';
 import { type Snapshot, jsonOf, snapshotOf } from '../../src/debug/snapshot.ts';
 import { runs } from '../../src/testing/runs.ts';
@@ -40,7 +40,7 @@ export interface TestMeshOptions {
   readonly mesh?: Partial<MeshOptions>;
   readonly encoder?: EncoderOptions;
   /** See {@link buildMesh}. */
-  readonly routes?: Parameters<typeof buildMesh>[2];
+  readonly frontEnds?: FrontEnds;
 }
 
 /** All of Fairlead between objects and resources, without a network. */
@@ -50,13 +50,13 @@ export class TestMesh {
   readonly store = new Store(new ContentHasher([1, 2]));
   /** Compares commits with a build from scratch. */
   readonly oracle: boolean | 'sometimes';
-  readonly #routes: TestMeshOptions['routes'];
+  readonly #frontEnds: TestMeshOptions['frontEnds'];
   #commits = 0;
 
   constructor(options: TestMeshOptions = {}) {
     this.oracle = options.oracle ?? true;
-    this.#routes = options.routes;
-    this.mesh = buildMesh(this.graph, new Encoder(testProtos(), options.encoder), options.routes);
+    this.#frontEnds = options.frontEnds;
+    this.mesh = buildMesh(this.graph, new Encoder(testProtos(), options.encoder), options.frontEnds);
     this.graph.observe((draft) => this.store.apply(this.mesh.publicationOf(draft)));
     this.commit([this.mesh.inputs.options.write(ONE, { ...defaultMeshOptions, ...options.mesh })]);
   }
@@ -65,7 +65,7 @@ export class TestMesh {
     this.graph.commit(writes);
     for (const failure of this.graph.failures.values()) throw failure.error;
     const compared = this.oracle === 'sometimes' ? this.#commits++ % EVERY === 0 : this.oracle;
-    if (compared) assertFromScratch(this.graph, (graph) => void buildMesh(graph, testEncoder(), this.#routes));
+    if (compared) assertFromScratch(this.graph, (graph) => void buildMesh(graph, testEncoder(), this.#frontEnds));
   }
 
   /** @param cluster where they are; the own one if it is not said. */

@@ -4,6 +4,7 @@ import type { Source } from '../../model/provenance.ts';
 import type { Cluster, FilterChain, Listener, Route, Secret, VirtualHost } from '../gen/types.gen.ts';
 import { types } from './proto-types.ts';
 import { type MessageOf, type Protos, typeUrl } from './proto.ts';
+import type { Patching } from './patching.ts';
 import { type LeafMarks, leaf, node, originsOf, resource } from './resource.ts';
 import { emptyRouteConfiguration, routeConfigurationHeader } from '../route/configuration.ts';
 import { waitsForSecret } from '../tls/secrets.ts';
@@ -33,6 +34,10 @@ export type Amend = <Name extends string>(type: Name, message: MessageOf<Name>) 
 
 const asItIs: Amend = (_, message) => message;
 
+const patchedFrom =
+  (from: From, patching: Patching): From =>
+  () => [...from(), ...patching.sources];
+
 /** RouteConfiguration.virtual_hosts */
 const VIRTUAL_HOSTS = 2;
 /** Fields of a VirtualHost. */
@@ -50,19 +55,32 @@ export class Encoder {
     this.#trace = trace;
   }
 
-  cluster(cluster: Cluster, from = fromNothing): EncodedResource {
+  cluster(cluster: Cluster, from = fromNothing, patching?: Patching): EncodedResource {
+    if (patching !== undefined)
+      return this.cluster(this.#patched(types.cluster, cluster, patching), patchedFrom(from, patching));
     const finished = this.#amend(types.cluster, cluster);
     const bytes = this.#protos.encode(types.cluster, finished);
     return this.#resource(types.cluster, cluster, bytes, [], from, { isLate: waitsForSecret(finished) });
   }
 
   /** @param clusters names that the listener refers to. */
-  listener(listener: Listener, clusters: readonly string[], from = fromNothing): EncodedResource {
+  listener(listener: Listener, clusters: readonly string[], from = fromNothing, patching?: Patching): EncodedResource {
+    if (patching !== undefined)
+      return this.listener(this.#patched(types.listener, listener, patching), clusters, patchedFrom(from, patching));
     return this.#resource(types.listener, listener, this.#encode(types.listener, listener), clusters, from);
   }
 
   /** A piece of a listener, encoded once for all listeners that it is added to. */
-  filterChains(chains: readonly FilterChain[], clusters: readonly string[], from = fromNothing): LeafPart {
+  filterChains(
+    chains: readonly FilterChain[],
+    clusters: readonly string[],
+    from = fromNothing,
+    patching?: Patching,
+  ): LeafPart {
+    if (patching !== undefined) {
+      const patched = chains.map((chain) => this.#patched(types.filterChain, chain, patching));
+      return this.filterChains(patched, clusters, patchedFrom(from, patching));
+    }
     const finished = chains.map((chain) => this.#amend(types.filterChain, chain));
     const sources = from();
     const part = leaf(this.#protos.encode(types.listener, { filterChains: finished }), clusters, originsOf(sources));
@@ -90,12 +108,17 @@ export class Encoder {
    * A RouteConfiguration made of encoded virtual hosts: the concatenation of a header and its virtual hosts, because
    * protobuf joins the fields of concatenated messages.
    */
-  routeTable(name: string, virtualHosts: readonly Part[]): EncodedResource {
-    return resource(typeUrl(types.route), name, node([this.routeTableHeader(name), ...virtualHosts]));
+  routeTable(name: string, virtualHosts: readonly Part[], patching?: Patching): EncodedResource {
+    const header = this.routeTableHeader(name, false, patching);
+    return resource(typeUrl(types.route), name, node([header, ...virtualHosts]));
   }
 
   /** A RouteConfiguration without its virtual hosts. `forAllPorts`: they tell ports apart. */
-  routeTableHeader(name: string, forAllPorts = false): LeafPart {
+  routeTableHeader(name: string, forAllPorts = false, patching?: Patching): LeafPart {
+    if (patching !== undefined) {
+      const header = this.#patched(types.route, routeConfigurationHeader(name, forAllPorts), patching);
+      return leaf(this.#encode(types.route, header), [], originsOf(patching.sources));
+    }
     return leaf(this.#encode(types.route, routeConfigurationHeader(name, forAllPorts)), []);
   }
 
@@ -109,7 +132,14 @@ export class Encoder {
     virtualHost: VirtualHost,
     content: VirtualHostContent = { routes: [], clusters: [] },
     from = fromNothing,
+    patching?: Patching,
   ): LeafPart {
+    if (patching !== undefined)
+      return this.virtualHost(
+        this.#patched(types.virtualHost, virtualHost, patching),
+        content,
+        patchedFrom(from, patching),
+      );
     const { routes, clusters, origins = [], own: ofOwn = fromNothing } = content;
     const sources = from();
     const own = ofOwn();
@@ -138,9 +168,17 @@ export class Encoder {
 
   /**
    * Fields of a VirtualHost, for all virtual hosts with these routes.
-   * @param from for each route.
+   * @param from for each route. Who patches them adds the objects of the patches to those of the routes.
    */
-  routes(routes: readonly Route[], from: () => readonly (readonly Source[])[] = () => []): Uint8Array {
+  routes(
+    routes: readonly Route[],
+    from: () => readonly (readonly Source[])[] = () => [],
+    patching?: Patching,
+  ): Uint8Array {
+    if (patching !== undefined) {
+      const patched = routes.map((route) => this.#patched(types.routeEntry, route, patching));
+      return this.routes(patched, () => from().map((each) => [...each, ...patching.sources]));
+    }
     const finished = routes.map((route) => this.#amend(types.routeEntry, route));
     const bytes = this.#protos.encode(types.virtualHost, { routes: finished });
     this.#trace?.noteRoutes(bytes, from());
@@ -162,6 +200,19 @@ export class Encoder {
     this.#trace?.note(changed, this.#trace.of(part));
     this.#trace?.noteRoutes(changed, this.#trace.routesOf(part));
     return changed;
+  }
+
+  /** The message as it was if the patched one has no encoding. */
+  #patched<Name extends string>(type: Name, message: MessageOf<Name>, patching: Patching): MessageOf<Name> {
+    const patched = patching.apply(type, message);
+    if (patched === message) return message;
+    try {
+      this.#protos.encode(type, patched);
+      return patched;
+    } catch (error) {
+      patching.fail(error);
+      return message;
+    }
   }
 
   #encode<Name extends string>(type: Name, message: MessageOf<Name>): Uint8Array {

@@ -8,12 +8,14 @@ import type { ScopeViews } from './scopes.ts';
 import { settingOf } from '../settings.ts';
 import { egressOf } from '../objects/sidecars.ts';
 import { type UnknownTrafficDeps, egressProxyOf } from '../resources/unknown-traffic.ts';
-import type { RouteHostView, ServiceView, Views } from './views.ts';
+import type { Patches } from './patch-sets.ts';
+import { type RouteHostView, type ServiceView, type Views, clusterPatches } from './views.ts';
 
 export interface DestinationViewDeps extends UnknownTrafficDeps {
   readonly bindings: RouteBindings;
   readonly scopes: Collection<ScopeViews>;
   readonly views: Views;
+  readonly patches: Patches | undefined;
 }
 
 /** Where routes of a view lead outside the view's own services. */
@@ -78,7 +80,8 @@ export function declareDestinationViews(graph: Graph, deps: DestinationViewDeps)
       const rule = ruleFor(read, deps.rules, service, rootNamespace, ruleClientOf(client))?.id ?? '';
       const { traits, matched } = client;
       const view = { key: list, namespace: service.namespace, client: client.client, traits, matched };
-      emit(`${list}|${key}`, { list, view, service: key, rule, routes: [], ports: [], clusterPorts, isFirst: false });
+      const shared = { list, view, service: key, rule, routes: [], ports: [], clusterPorts, isFirst: false };
+      emit(`${list}|${key}`, { ...shared, ...clusterPatches(read, deps.patches, scope, service.host) });
     }
   });
 }

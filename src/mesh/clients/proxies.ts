@@ -20,6 +20,8 @@ import { type NodeFacts, readNode } from '../../reconcilers/proxy-node.ts';
 import { selectSidecar } from '../../reconcilers/sidecar/sidecar.ts';
 import { augmentLabels, localityOfLabels } from '../../reconcilers/core/workload.ts';
 import { type Inputs, type MeshOptions, optionsOf } from '../inputs.ts';
+import type { PatchSets, PatchSources } from '../objects/patch-sources.ts';
+import { type ScopePatches, patchesKey, scopePatches } from './patch-sets.ts';
 import { Reads } from './reads.ts';
 import { type SelectedNames, type WorkloadClass, workloadClass } from './workload-classes.ts';
 import type { Workloads } from '../objects/workloads.ts';
@@ -52,6 +54,8 @@ export interface AcceptedProxy {
   readonly claimsOtherCluster: boolean;
   /** For routers: their labels, by which Gateways select them. */
   readonly router: RouterFacts | undefined;
+  /** What patches it; absent: nothing. */
+  readonly patches?: PatchSets;
 }
 
 export interface Scope {
@@ -62,6 +66,8 @@ export interface Scope {
   readonly matched: readonly string[];
   /** Key of the Sidecar in force; empty: everything visible. */
   readonly sidecar: string;
+  /** Absent: nothing is patched. */
+  readonly patches?: ScopePatches;
 }
 
 export interface RouterFacts {
@@ -75,6 +81,8 @@ export interface RouterFacts {
   readonly gatewayTopology: Partial<GatewayTopology> | undefined;
   /** See {@link AcceptedProxy}. */
   readonly account: string;
+  /** Key of the {@link PatchSet} for what Gateways ask of it; absent: none. */
+  readonly patches?: string;
 }
 
 export interface Proxies {
@@ -92,6 +100,8 @@ export interface Proxies {
   readonly byAccount: Index<ResolvedProxy>;
   /** By topology key. */
   readonly byTopology: Index<ResolvedProxy>;
+  /** By the keys of the {@link PatchSet}s; absent if nothing patches. */
+  readonly byPatches: Index<ResolvedProxy> | undefined;
 }
 
 export interface ProxyDeps {
@@ -101,6 +111,7 @@ export interface ProxyDeps {
   readonly sidecars: Sidecars;
   readonly selectors: Selectors;
   readonly priorityLabels: Index<string>;
+  readonly patchSources: PatchSources | undefined;
 }
 
 export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
@@ -157,6 +168,11 @@ export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
     byRouter: keyed('proxies by router', (view) => view.router?.key),
     byAccount: keyed('proxies by account', (view) => view.account || undefined),
     byTopology: keyed('proxies by topology', (view) => view.topologyKey),
+    byPatches:
+      deps.patchSources &&
+      graph.index('proxies by patches', resolved, (_, view) =>
+        'error' in view ? [] : [...new Set(Object.values(view.patches ?? {}).map(({ key }) => key))],
+      ),
   };
 }
 
@@ -204,11 +220,19 @@ function viewOf(node: NodeFacts, proxy: ConnectedProxy, read: Reader, deps: Prox
           labels,
         )
       : undefined;
+  const { proxyType, family } = traits;
+  // Libraries are not Envoys: as in Istio, nothing patches what they get.
+  const patches =
+    deps.patchSources === undefined || family === 'grpc'
+      ? undefined
+      : deps.patchSources.select(read, { rootNamespace, namespace, labels, proxyType });
+  const ofScope = patches && scopePatches(patches);
   const scope = {
     traits: outboundTraits(traits),
     namespace,
     matched,
     sidecar: sidecar?.key ?? '',
+    ...(ofScope && { patches: ofScope }),
   };
   const nodeName = workload?.nodeName || node.nodeName;
   const cluster = workload?.cluster ?? (remote || clusterId);
@@ -240,6 +264,7 @@ function viewOf(node: NodeFacts, proxy: ConnectedProxy, read: Reader, deps: Prox
     isEntry: workload?.kind === 'WorkloadEntry',
     addresses: node.addresses,
     hasIngress: sidecar !== undefined && sidecar.ingress.length > 0,
+    ...(patches?.inbound && { patches: patches.inbound.key }),
   };
   const classOfIt = workloadClass(facts, read, deps.selectedNames);
   return {
@@ -252,7 +277,8 @@ function viewOf(node: NodeFacts, proxy: ConnectedProxy, read: Reader, deps: Prox
     addresses: node.addresses,
     account,
     claimsOtherCluster: proven !== undefined && namesCluster(proxy) && (named || clusterId) !== proven,
-    router: traits.proxyType === 'router' ? routerOf(node, account, labels, classOfIt) : undefined,
+    router: proxyType === 'router' ? routerOf(node, account, labels, classOfIt, patches?.gateway?.key) : undefined,
+    ...(patches && { patches }),
   };
 }
 
@@ -264,7 +290,8 @@ function reachOf({ traits, requestedNetworks }: NodeFacts): Pick<Topology, 'ipFa
 }
 
 function scopeKey(scope: Omit<Scope, 'key'>): string {
-  return [traitsKey(scope.traits), scope.namespace, scope.matched.join('&'), scope.sidecar].join('|');
+  const key = [traitsKey(scope.traits), scope.namespace, scope.matched.join('&'), scope.sidecar].join('|');
+  return scope.patches === undefined ? key : `${key}|${patchesKey(scope.patches)}`;
 }
 
 /** Only the labels that some failover priority names: any others would split proxies needlessly. */
@@ -304,6 +331,7 @@ function routerOf(
   account: string,
   labels: Labels,
   workload: WorkloadClass,
+  patches: string | undefined,
 ): RouterFacts {
   const facts = {
     traits: gatewayTraits(traits),
@@ -312,6 +340,7 @@ function routerOf(
     workload: workload.key,
     gatewayTopology,
     ...(account !== '' && { account }),
+    ...(patches !== undefined && { patches }),
   };
   return { key: contentHash(JSON.stringify(facts)), ...facts, account };
 }

@@ -3,6 +3,7 @@ import { contentHash } from '../../model/hash.ts';
 import { type EgressListener, type SidecarModel, everything, importsFrom } from '../../model/sidecar.ts';
 import { type Traits, listenerTraitsKey, traitsKey, viewTraits } from '../../model/traits.ts';
 import type { NamespaceClients, Namespaces } from './namespaces.ts';
+import { type Patches, type ViewPatches, patchesKey } from './patch-sets.ts';
 import type { Proxies, Scope } from './proxies.ts';
 import type { EgressRef, Sidecars } from '../objects/sidecars.ts';
 import { allOf } from '../whole.ts';
@@ -23,6 +24,8 @@ export interface View {
   readonly matched: readonly string[];
   /** Absent: everything visible. Otherwise, only what this egress listener of the Sidecar imports. */
   readonly egress?: EgressRef;
+  /** Absent: nothing patches its clusters or routes. */
+  readonly patches?: ViewPatches;
 }
 
 export interface ScopeViews {
@@ -45,6 +48,7 @@ export interface ScopeDeps {
   readonly proxies: Proxies;
   readonly sidecars: Sidecars;
   readonly namespaces: Namespaces;
+  readonly patches: Patches | undefined;
 }
 
 /** What each scope consists of; by scope key. */
@@ -67,7 +71,7 @@ export function listsOf({ outlets, policy }: ScopeViews): readonly string[] {
 /** List of the view's listeners that are the same for all its scopes with one policy. */
 export const listenerList = (view: string, policy: string): string => `${view}!${policy}`;
 
-function scopeViews(scope: Scope, read: Reader, { sidecars, namespaces }: ScopeDeps): ScopeViews {
+function scopeViews(scope: Scope, read: Reader, { sidecars, namespaces, patches }: ScopeDeps): ScopeViews {
   const sidecar = scope.sidecar === '' ? undefined : read.get(sidecars.models, scope.sidecar);
   const listeners = sidecar?.egress ?? everything;
   const all = allOf(read, namespaces.all);
@@ -87,7 +91,8 @@ function scopeViews(scope: Scope, read: Reader, { sidecars, namespaces }: ScopeD
         ) &&
         (!info.contested || reachOf(listener, scope.namespace, anyNamespace) === 'everything');
       const egress = whole || sidecar === undefined ? undefined : { sidecar: sidecar.key, listener: i };
-      return [viewOf(scope, info, { traits, key: keyOfTraits }, egress)];
+      const own = scope.patches === undefined ? undefined : patches?.ofView(read, scope, info.namespace);
+      return [viewOf(scope, info, { traits, key: keyOfTraits }, egress, own)];
     }),
   }));
   const own = outlets.flatMap((outlet) => outlet.views).find((view) => view.namespace === scope.namespace);
@@ -97,7 +102,9 @@ function scopeViews(scope: Scope, read: Reader, { sidecars, namespaces }: ScopeD
 
 /** Without a policy of its own, the mesh's policy applies to traffic. An egress proxy is looked up by the client. */
 function policyKey(scope: Scope, policy: SidecarModel['outboundTrafficPolicy']): string {
-  const ofProxy = listenerTraitsKey(scope.traits);
+  const { listeners: patches } = scope.patches ?? {};
+  const ofTraits = listenerTraitsKey(scope.traits);
+  const ofProxy = patches === undefined ? ofTraits : `${ofTraits},patches=${patches}`;
   if (policy === undefined) return ofProxy;
   const { mode, egressProxy } = policy;
   const ofTraffic = egressProxy === undefined ? mode : contentHash(JSON.stringify([policy, scope.key])).slice(0, 12);
@@ -120,11 +127,17 @@ function viewOf(
   info: NamespaceClients,
   { traits, key: keyOfTraits }: { readonly traits: Traits; readonly key: string },
   egress: View['egress'],
+  patches: ViewPatches | undefined,
 ): View {
   const matched = scope.matched.filter((selector) => info.selectors.includes(selector));
   // Clients of gRPC ask for a table by the name of its service, so there is only one for each view.
   const isLocal = scope.traits.family === 'grpc' && info.namespace === scope.namespace;
-  const own = egress !== undefined || matched.length > 0 || isLocal || info.audiences.includes(scope.namespace);
+  const own =
+    egress !== undefined ||
+    patches !== undefined ||
+    matched.length > 0 ||
+    isLocal ||
+    info.audiences.includes(scope.namespace);
   const client = own ? scope.namespace : '';
   // The key is part of many others: keep it short; a hash of everything that defines the view makes it unique.
   const facts = [
@@ -132,7 +145,9 @@ function viewOf(
     client,
     matched.join('&'),
     egress === undefined ? '' : `${egress.sidecar}#${egress.listener}`,
+    ...(patches === undefined ? [] : [patchesKey(patches)]),
   ].join('|');
   const key = `${info.namespace}@${contentHash(facts).slice(0, 12)}`;
-  return { key, namespace: info.namespace, traits, client, matched, ...(egress ? { egress } : {}) };
+  const ofScope = { ...(egress ? { egress } : {}), ...(patches ? { patches } : {}) };
+  return { key, namespace: info.namespace, traits, client, matched, ...ofScope };
 }

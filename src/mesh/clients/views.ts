@@ -1,10 +1,12 @@
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
+import { directionOf } from '../../model/patch.ts';
 import { remembered } from '../../model/remembered.ts';
 import { type MeshService, isVisibleTo, serviceKey } from '../../model/service.ts';
 import { egressImports, everything, importedPorts, takesPort } from '../../model/sidecar.ts';
-import { viewTraitsKey } from '../../model/traits.ts';
+import { type Traits, viewTraitsKey } from '../../model/traits.ts';
 import { type FoundBinding, candidatesFor, ruleClientOf, serviceFor } from './lookups.ts';
 import type { Inputs } from '../inputs.ts';
+import type { Patches, ViewPatches } from './patch-sets.ts';
 import type { Namespaces } from './namespaces.ts';
 import type { RouteHost, RouteHosts } from './route-hosts.ts';
 import type { FoundRoutes, RouteBindings } from '../objects/route-bindings.ts';
@@ -39,6 +41,8 @@ export interface ServiceView {
   readonly isFirst: boolean;
   /** For servers with AUTO_PASSTHROUGH, which forward connections to it as they are. */
   readonly forwards?: boolean;
+  /** Key of the {@link PatchSet} for its clusters; absent: nothing patches them. */
+  readonly patches?: string;
 }
 
 /** A host that only routes name, as the clients of a view see it. */
@@ -71,6 +75,7 @@ export interface ViewDeps {
   readonly sidecars: Sidecars;
   readonly namespaces: Namespaces;
   readonly scopes: Collection<ScopeViews>;
+  readonly patches: Patches | undefined;
 }
 
 /** Services as clients see them, in views that scopes share. */
@@ -108,6 +113,7 @@ export function declareViews(graph: Graph, deps: ViewDeps): Views {
       ...member,
       rule: rule?.id ?? '',
       routes: routeKeys(candidatesFor(read, deps, member.view, service.host)),
+      ...(member.view.patches && clusterPatches(read, deps.patches, member.view, service.host)),
     });
   });
   const routeHostViews = declareRouteHostViews(graph, deps, shardViews);
@@ -126,6 +132,18 @@ export function declareViews(graph: Graph, deps: ViewDeps): Views {
     (key, _, __, emit: Emit<true>) => emit(key, true),
   );
   return { scopesByView, shardViews, viewLists, serviceViews, routeHostViews, localViews };
+}
+
+/** Only what patches touch is not shared. */
+export function clusterPatches(
+  read: Reader,
+  patches: Patches | undefined,
+  { patches: own, traits }: { readonly patches?: ViewPatches; readonly traits: Traits },
+  host: string,
+): Pick<ServiceView, 'patches'> {
+  const set = own?.clusters;
+  const slot = { type: 'cluster' as const, direction: directionOf(traits), host };
+  return set !== undefined && patches?.isPatched(read, set, slot) === true ? { patches: set } : {};
 }
 
 const viewsByKey = remembered(

@@ -33,6 +33,8 @@ export interface WorkloadClass {
   readonly isEntry: boolean;
   /** Filled only if something depends on them; otherwise empty, so that all replicas are in one class. */
   readonly addresses: readonly string[];
+  /** Key of the {@link PatchSet} for what it serves; absent: none. */
+  readonly patches?: string;
 }
 
 /**

@@ -1,5 +1,7 @@
-import type { HasProblems } from '../../api/problem.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
+import { directionOf } from '../../model/patch.ts';
+import { patchingAt } from './patching.ts';
 import { buildCluster } from '../../envoy/cluster/clusters.ts';
 import type { TopologyNeeds } from '../../model/locality.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
@@ -42,7 +44,11 @@ export function declareClusters(
     'clusterSets',
     declareDemands(graph, 'cluster set', sources, {
       keyOf: clusterSetKey,
-      clientOf: ({ view, forwards = false }) => ({ traits: clusterTraits(view.traits), forwards }),
+      clientOf: ({ view, forwards = false, patches }) => ({
+        traits: clusterTraits(view.traits),
+        forwards,
+        ...(patches !== undefined && { patches }),
+      }),
     }),
     (key, demand, read, emit: Emit<ResourceSet>) => {
       const set = clusterSet(demand, read, deps, topologies);
@@ -76,16 +82,24 @@ export function declareClusters(
     );
   return {
     members: [...membersOf('clusters', clustersFor), ...membersOf('assignments', assignments.of)],
-    problems: assignments.problems,
+    problems:
+      deps.patches === undefined ? assignments.problems : [...assignments.problems, failedPatches(graph, clusterSets)],
   };
 }
 
-const clusterSetKey = ({ service, rule, view, forwards }: ServiceView, port: string): string =>
-  [service, rule, clusterTraitsKey(view.traits), ...(forwards ? ['forwards'] : []), port].join('|');
+function clusterSetKey({ service, rule, view, forwards, patches }: ServiceView, port: string): string {
+  const key = [service, rule, clusterTraitsKey(view.traits), ...(forwards ? ['forwards'] : []), port].join('|');
+  return patches === undefined ? key : patchedKey(key, patches);
+}
+
+/** The port stays last: see {@link portOfKey}. */
+const patchedKey = (key: string, patches: string): string => `patches=${patches}|${key}`;
 
 interface ClusterClient {
   readonly traits: ClusterTraits;
   readonly forwards: boolean;
+  /** Key of a {@link PatchSet}; absent: none. */
+  readonly patches?: string;
 }
 
 const noNeeds: TopologyNeeds = { locality: false, nodeName: false, cluster: false, labels: [] };
@@ -104,20 +118,37 @@ function clusterSet(
   const from = (): readonly Source[] => wholeObjects([...service.origins, ...(rule?.origins ?? [])]);
   // The cluster itself contains the endpoints of a DNS service.
   const needs = isDns(service) ? dnsTopologyNeeds(service, port, rule, settings) : noNeeds;
-  return {
-    resources: placesOf(read, topologies, needs).flatMap((place) =>
-      settleClusters({
-        service,
-        port,
-        ...(rule && { rule }),
-        ...demand.client,
-        settings,
-        summary,
-        peersAcceptMtls: deps.peerModes.acceptsMtls(read, service.namespace),
-        topology: place.topology,
-      }).flatMap((settled) =>
-        at(place, deps.encoder.cluster(buildCluster(settled, demand.client.traits, settings), from)),
-      ),
-    ),
-  };
+  const { traits, patches } = demand.client;
+  const direction = directionOf(traits);
+  const failed: Problem[] = [];
+  const resources = placesOf(read, topologies, needs).flatMap((place) =>
+    settleClusters({
+      service,
+      port,
+      ...(rule && { rule }),
+      ...demand.client,
+      settings,
+      summary,
+      peersAcceptMtls: deps.peerModes.acceptsMtls(read, service.namespace),
+      topology: place.topology,
+    }).flatMap((settled) => {
+      const subset = settled.family === 'envoy' ? settled.subset : undefined;
+      const where = { host: service.host, port: port.number, ...(subset !== undefined && { subset }) };
+      const patching =
+        patches === undefined
+          ? undefined
+          : patchingAt(read, deps.patches, patches, { type: 'cluster', direction, ...where });
+      const resource = deps.encoder.cluster(buildCluster(settled, traits, settings), from, patching);
+      if (patching !== undefined) failed.push(...patching.problems);
+      return at(place, resource);
+    }),
+  );
+  return { resources, ...(failed.length > 0 && { failed }) };
+}
+
+/** What owners of patches for clusters are told. */
+function failedPatches(graph: Graph, sets: Collection<ResourceSet>): Collection<HasProblems> {
+  return graph.derive('failed patches of clusters', sets, (key, { failed }, _, emit: Emit<HasProblems>) => {
+    if (failed !== undefined) emit(key, { problems: failed });
+  });
 }

@@ -1,3 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Problem } from '../../api/problem.ts';
+import type { Patches } from '../clients/patch-sets.ts';
 import type { EncodedResource } from '../../ads/store/resource.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { Encoder } from '../../envoy/encode/encoder.ts';
@@ -18,6 +21,8 @@ import type { ServiceView, Views } from '../clients/views.ts';
 /** The resources of one service port under one rule, shared by all views that see it so. */
 export interface ResourceSet {
   readonly resources: readonly { readonly qualifier: string; readonly resource: EncodedResource }[];
+  /** Of patches; absent: none. */
+  readonly failed?: readonly Problem[];
 }
 
 export interface ClusterDeps {
@@ -31,12 +36,14 @@ export interface ClusterDeps {
   readonly proxies: Proxies;
   readonly views: Views;
   readonly destinationViews: Collection<ServiceView>;
+  readonly patches: Patches | undefined;
   readonly encoder: Encoder;
 }
 
 export function sameSet(a: ResourceSet, b: ResourceSet): boolean {
   return (
     a.resources.length === b.resources.length &&
+    isDeepStrictEqual(a.failed, b.failed) &&
     a.resources.every((x, i) => {
       const y = b.resources[i]!;
       return x.qualifier === y.qualifier && sameResource(x.resource, y.resource);

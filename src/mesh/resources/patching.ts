@@ -1,0 +1,133 @@
+import type { Problem } from '../../api/problem.ts';
+import type { Reader } from '../../cache/graph.ts';
+import type { Patching } from '../../envoy/encode/patching.ts';
+import type { MessageOf } from '../../envoy/encode/proto.ts';
+import { types } from '../../envoy/encode/proto-types.ts';
+import type { FilterChain, Listener, VirtualHost } from '../../envoy/gen/types.gen.ts';
+import { type PatchedType, type Slot, touches } from '../../model/patch.ts';
+import type { Source } from '../../model/provenance.ts';
+import type { Patches, PlacedPatch } from '../clients/patch-sets.ts';
+
+/** Whatever a message of these types has in it, patches of the other type change, too. */
+const within: Readonly<Partial<Record<PatchedType, PatchedType>>> = { listener: 'filterChain', virtualHost: 'route' };
+
+/** Undefined: nothing patches the message. */
+export function patchingAt(
+  read: Reader,
+  patches: Patches | undefined,
+  set: string | undefined,
+  slot: Slot,
+): SlotPatching | undefined {
+  if (patches === undefined || set === undefined) return undefined;
+  const { type } = slot;
+  const inner = within[type];
+  const placed = [type, ...(inner === undefined ? [] : [inner])].flatMap((each) =>
+    patches.at(read, set, { ...slot, type: each }),
+  );
+  return placed.length === 0 ? undefined : new SlotPatching(patches, placed, slot);
+}
+
+/** The patches for one message, applied by the front ends of their kinds. */
+export class SlotPatching implements Patching {
+  readonly #patches: Patches;
+  readonly #placed: readonly PlacedPatch[];
+  readonly #slot: Slot;
+  readonly #problems: Problem[] = [];
+  #used: PlacedPatch[] = [];
+
+  constructor(patches: Patches, placed: readonly PlacedPatch[], slot: Slot) {
+    this.#patches = patches;
+    this.#placed = placed;
+    this.#slot = slot;
+  }
+
+  get sources(): readonly Source[] {
+    return [...new Set(this.#used)].map(({ ref: object, patch: { field } }) => ({ object, field }));
+  }
+
+  /** Of patches that could not be applied. */
+  get problems(): readonly Problem[] {
+    return this.#problems;
+  }
+
+  apply<Name extends string>(type: Name, message: MessageOf<Name>): MessageOf<Name> {
+    const patched = this.#apply(type, message, this.#slot);
+    switch (type as string) {
+      case types.listener:
+        return this.#withChains(patched as Listener) as MessageOf<Name>;
+      case types.virtualHost:
+        return this.#withRoutes(patched as VirtualHost) as MessageOf<Name>;
+      default:
+        return patched;
+    }
+  }
+
+  fail(error: unknown): void {
+    this.#note(this.#used, error);
+    this.#used = [];
+  }
+
+  #withChains(listener: Listener): Listener {
+    const { filterChains, defaultFilterChain } = listener;
+    const one = (chain: FilterChain): FilterChain => {
+      const port = chain.filterChainMatch?.destinationPort?.value ?? this.#slot.port;
+      const slot = { ...this.#slot, type: 'filterChain' as const, ...(port !== undefined && { port }) };
+      return this.#apply(types.filterChain, chain, slot);
+    };
+    const chains = filterChains?.map(one);
+    const last = defaultFilterChain && one(defaultFilterChain);
+    if (last === defaultFilterChain && isSame(filterChains, chains)) return listener;
+    return { ...listener, ...(chains && { filterChains: chains }), ...(last && { defaultFilterChain: last }) };
+  }
+
+  #withRoutes(virtualHost: VirtualHost): VirtualHost {
+    const { routes } = virtualHost;
+    const slot = { ...this.#slot, type: 'route' as const };
+    const patched = routes?.map((route) => this.#apply(types.routeEntry, route, slot));
+    return patched === undefined || isSame(routes, patched) ? virtualHost : { ...virtualHost, routes: patched };
+  }
+
+  #apply<Name extends string>(type: Name, message: MessageOf<Name>, slot: Slot): MessageOf<Name> {
+    let patched = message;
+    const fitting = this.#placed.filter(({ patch }) => touches(patch, slot));
+    for (const [frontEnd, own] of Map.groupBy(fitting, ({ source }) => this.#patches.sources.frontEndOf(source))) {
+      try {
+        const next = frontEnd.apply(
+          type,
+          patched,
+          slot,
+          own.map(({ patch }) => patch),
+        );
+        if (next === patched) continue;
+        if (hasFixedName(type) && nameOf(next) !== nameOf(patched)) throw new Error('its name cannot change');
+        this.#used.push(...own);
+        patched = next;
+      } catch (error) {
+        this.#note(own, error);
+      }
+    }
+    return patched;
+  }
+
+  #note(placed: readonly PlacedPatch[], error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    const { type, host, listener, table } = this.#slot;
+    const where = [type, host ?? listener ?? table ?? ''].join(' ').trim();
+    for (const { ref, patch } of new Set(placed)) {
+      const message = `cannot be applied to the ${where}, which is served without it: ${reason}. Correct the patch.`;
+      this.#problems.push({ object: ref, field: patch.field, reason: 'Invalid', message });
+    }
+  }
+}
+
+/** Others refer to these by their names. */
+const hasFixedName = (type: string): boolean =>
+  type === types.cluster || type === types.listener || type === types.route;
+
+const nameOf = (message: object): unknown => ('name' in message ? message.name : undefined);
+
+function isSame<T>(before: readonly T[] | undefined, after: readonly T[] | undefined): boolean {
+  return (
+    before === after || (before?.length === after?.length && before?.every((each, i) => each === after?.[i]) === true)
+  );
+}
