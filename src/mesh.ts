@@ -56,6 +56,7 @@ import { type RouteFrontEnd, declareRouteBindings } from './mesh/objects/route-b
 import { type PatchFrontEnd, declarePatchSources } from './mesh/objects/patch-sources.ts';
 import { declarePatches } from './mesh/clients/patch-sets.ts';
 import { declareRouteHosts } from './mesh/clients/route-hosts.ts';
+import { failedPatches } from './mesh/resources/patching.ts';
 import { declareRouteTables } from './mesh/resources/route-tables.ts';
 import { declareAudiences } from './mesh/clients/audiences.ts';
 import { declareCoveredServices } from './mesh/clients/covered-services.ts';
@@ -224,7 +225,7 @@ function declareClients(graph: Graph, meant: MeshObjects, others: FrontEnds) {
   const scopes = declareScopes(graph, { proxies, sidecars, namespaces, patches });
   const views = declareViews(graph, { ...objects, namespaces, scopes, patches });
   const portsByRoutes = declarePortsByRoutes(graph, views, objects);
-  const routesOfView = declareRoutesOfView(graph, { ...objects, views, portsByRoutes });
+  const routesOfView = declareRoutesOfView(graph, { ...objects, views, portsByRoutes, patches });
   const destinationViews = declareDestinationViews(graph, { ...objects, scopes, views, patches });
   return {
     ...objects,
@@ -250,12 +251,13 @@ function declareResources(graph: Graph, clients: ReturnType<typeof declareClient
   const credentials = declareCredentials(graph, { ...deps, gateways: gateways.models, routers: gateways.routers });
   const clusters = declareClusters(graph, deps, gateways.forwarded);
   const inbounds = declareInbounds(graph, deps);
+  const routeTables = declareRouteTables(graph, deps);
   const members: readonly Members[] = [
     ...clusters.members,
     ...declareOutboundListeners(graph, deps),
     inbounds.members,
     ...declareGrpcServers(graph, inbounds.targets, { ...deps, policySets: workloadPolicies.sets }),
-    ...declareRouteTables(graph, deps),
+    ...routeTables.members,
     declareApiListeners(graph, deps),
     ...gateways.members,
     declareSecrets(graph, credentials, deps),
@@ -264,7 +266,7 @@ function declareResources(graph: Graph, clients: ReturnType<typeof declareClient
   const nameDemand = declareNameDemand(graph, deps);
   const names = declareNames(graph, nameDemand, deps);
   const wantedKeySets = declareWantedKeySets(graph, clients.policies);
-  return { ...deps, gateways, credentials, clusters, inbounds, members, nameDemand, names, wantedKeySets };
+  return { ...deps, gateways, credentials, clusters, inbounds, routeTables, members, nameDemand, names, wantedKeySets };
 }
 
 type MeshResources = ReturnType<typeof declareResources>;
@@ -288,7 +290,7 @@ function publish(deps: MeshResources): Pick<Mesh, 'members' | 'worldOf' | 'publi
 function declareFindings(graph: Graph, deps: MeshResources): Pick<Mesh, 'problems' | 'verdicts'> {
   const { inputs, settings, networks, trustDomains, workloads, services, endpoints, rules } = deps;
   const { virtualServices, sidecars, proxyConfigs, policies, bindings } = deps;
-  const { gateways, credentials, clusters, inbounds } = deps;
+  const { gateways, credentials, clusters, inbounds, routeTables } = deps;
   const listenerConflicts = declareListenerConflicts(graph, deps);
   const selectsNobody = declareSelection(graph, deps);
   const problems = declareProblems(graph, [
@@ -306,6 +308,8 @@ function declareFindings(graph: Graph, deps: MeshResources): Pick<Mesh, 'problem
     rules.files,
     ...bindings.problems,
     ...(deps.patches?.sources.problems ?? []),
+    ...routeTables.problems,
+    ...(deps.patches === undefined ? [] : deps.members.map((members) => failedPatches(graph, members))),
     sidecars.parsed,
     proxyConfigs.parsed,
     proxyConfigs.conflicts,

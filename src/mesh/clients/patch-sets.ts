@@ -36,6 +36,13 @@ export interface Patches {
   ): ViewPatches | undefined;
 }
 
+/** Routes that a set patches are not shared between hosts. */
+export interface PatchedRoutes {
+  /** Key of the {@link PatchSet}. */
+  readonly set: string;
+  readonly slot: Slot;
+}
+
 /** @param proxies the sets of each, by set key. */
 export function declarePatches(
   graph: Graph,

@@ -14,6 +14,8 @@ import { type Inputs, optionsOf } from '../inputs.ts';
 import type { FoundRoutes } from '../objects/route-bindings.ts';
 import { egressOf } from '../objects/sidecars.ts';
 import { type Settings, settingOf } from '../settings.ts';
+import type { Slot } from '../../model/patch.ts';
+import type { PatchedRoutes, Patches } from './patch-sets.ts';
 import { freeDomains } from './free-domains.ts';
 import { clientOf, serviceFor } from './lookups.ts';
 import type { View } from './scopes.ts';
@@ -61,6 +63,8 @@ export interface ViewRouteUse {
   readonly local: boolean;
   /** 0: for all ports. */
   readonly listenerPort: number;
+  /** Absent: nothing patches them. */
+  readonly patched?: PatchedRoutes;
 }
 
 export interface RoutesOfView {
@@ -73,6 +77,7 @@ export interface ViewRouteDeps extends PortDeps {
   readonly inputs: Inputs;
   readonly settings: Settings;
   readonly views: Views;
+  readonly patches: Patches | undefined;
 }
 
 /** View × host × port → domains, and routes in order; once for each table that contains them. Keys are `list|table|host:port`. */
@@ -120,7 +125,7 @@ function* routesOfService(
       if (domains.length === 0) continue;
       const chosen = deps.bindings.chosen(read, routes, { client, listenerPort });
       const place = { list: part.list, view, local: part.local, table, host, namespace, declares: true, domains };
-      yield { place, port, service: id, rule, uses: usesOf(chosen, part, listenerPort, read, deps) };
+      yield { place, port, service: id, rule, uses: usesOf(chosen, part, place, listenerPort, read, deps) };
     }
   }
 }
@@ -166,7 +171,7 @@ function* routesOfHost(
           declares: false,
           domains,
         };
-        const uses = usesOf(chosen, part, listenerPort, read, deps);
+        const uses = usesOf(chosen, part, place, listenerPort, read, deps);
         yield { place, port, service: service === undefined ? '' : serviceKey(service), rule: '', uses };
       }
     }
@@ -194,14 +199,25 @@ const portOfTable = (table: string, port: number): number => (table === proxyTab
 function usesOf(
   chosen: readonly FoundRoutes[],
   { view, local: isLocal }: ViewPart,
+  { host, table }: Pick<HostPlace, 'host' | 'table'>,
   listenerPort: number,
   read: Reader,
-  { bindings }: ViewRouteDeps,
+  { bindings, patches }: ViewRouteDeps,
 ): readonly ViewRouteUse[] {
+  const set = view.patches?.routes;
+  const slot: Slot = {
+    type: 'route',
+    direction: 'outbound',
+    host,
+    table,
+    ...(listenerPort !== 0 && { port: listenerPort }),
+  };
+  const patched = set !== undefined && patches?.isPatched(read, set, slot) === true ? { set, slot } : undefined;
   return chosen.map(({ key }) => {
     const local = isLocal && bindings.dependsOnNamespace(read, key);
     const routes = [partKey({ view, local }), listenerPort, key].join('|');
-    return { key, routes, view, local, listenerPort };
+    const use = { key, routes, view, local, listenerPort };
+    return patched === undefined ? use : { ...use, routes: `${routes}|${table}|${host}`, patched };
   });
 }
 

@@ -14,6 +14,7 @@ import { gatewayList, sniList } from '../lists.ts';
 import { NO_ENDPOINTS } from '../objects/endpoint-groups.ts';
 import { portsOf, ruledPortOf } from '../resources/resource-sets.ts';
 import { settingOf } from '../settings.ts';
+import { patchingAt } from '../resources/patching.ts';
 import type { GatewayDeps, RouterClass, Routers } from './routers.ts';
 
 /** A listener of the routers in a class. Its key is `class|listener`. */
@@ -30,8 +31,17 @@ interface Passage {
   readonly hosts: readonly string[];
   /** Of the router, in milliseconds; 0: none. */
   readonly idleTimeout: number;
+  /** Absent: nothing patches its chains. */
+  readonly patched?: PatchedChains;
   /** Keys of the views whose services it forwards to. */
   readonly views: readonly string[];
+}
+
+interface PatchedChains {
+  /** Key of the {@link PatchSet}. */
+  readonly set: string;
+  /** Its name. */
+  readonly listener: string;
 }
 
 /** The chains for one port of a service, in a shard of a passage. */
@@ -43,6 +53,7 @@ interface ChainUse {
   readonly view: ServiceView;
   readonly port: string;
   readonly idleTimeout: number;
+  readonly patched?: PatchedChains;
 }
 
 interface ChainPiece {
@@ -79,7 +90,9 @@ export function declareAutoPassthrough(
     if (servers.length === 0) return;
     const hosts = [...new Set(servers.flatMap(({ server }) => server.hosts.map(({ host }) => host)))].sort();
     const views = viewsOf(router.key, read, deps, routers);
-    emit(key, { router: router.key, hosts, idleTimeout: router.traits.idleTimeout, views });
+    const set = router.patches;
+    const patched = set !== undefined && { patched: { set, listener: listener.name } };
+    emit(key, { router: router.key, hosts, idleTimeout: router.traits.idleTimeout, views, ...patched });
   });
   const byView = graph.index('passages by view', passages, (_, { views }) => views);
   const views = graph.derive('forwarding views', byView, (key, _, __, emit: Emit<true>) => emit(key, true));
@@ -145,8 +158,9 @@ function declareChains(
 ): AutoPassthrough['chainsOf'] {
   const byList = graph.index('forwarded services by list', services, (_, { list }) => [list]);
   const passageViews = graph.derive('views of passages', passages, (key, passage, _, emit: Emit<PassageOf>) => {
-    const { hosts, idleTimeout } = passage;
-    for (const view of passage.views) emit(`${key}|${view}`, { passage: key, of: view, hosts, idleTimeout });
+    const { hosts, idleTimeout, patched } = passage;
+    const shared = { passage: key, hosts, idleTimeout, ...(patched && { patched }) };
+    for (const view of passage.views) emit(`${key}|${view}`, { ...shared, of: view });
   });
   const passageShards = graph.derive('shards of passages', passageViews, (key, ofView, read, emit: Emit<PassageOf>) => {
     for (const list of read.get(deps.views.viewLists, ofView.of) ?? [])
@@ -155,13 +169,14 @@ function declareChains(
   const uses = graph.derive(
     'chains in use',
     passageShards,
-    (shard, { of, hosts, idleTimeout }, read, emit: Emit<ChainUse>) => {
+    (shard, { of, hosts, idleTimeout, patched }, read, emit: Emit<ChainUse>) => {
       const isCovered = coverOf(hosts);
       for (const { key, value: view } of read.group(byList, sniList(of))) {
         if (!isCovered(hostOf(view))) continue;
         for (const port of portsOf(view)) {
-          const chains = [view.service, view.rule, idleTimeout, port].join('|');
-          emit(`${shard}|${key}|${port}`, { shard, chains, view, port, idleTimeout });
+          const own = patched === undefined ? [] : [patched.set, patched.listener];
+          const chains = [view.service, view.rule, idleTimeout, port, ...own].join('|');
+          emit(`${shard}|${key}|${port}`, { shard, chains, view, port, idleTimeout, ...(patched && { patched }) });
         }
       }
     },
@@ -199,7 +214,7 @@ function declareChains(
 }
 
 /** A part of what a passage forwards to. */
-interface PassageOf extends Pick<Passage, 'hosts' | 'idleTimeout'> {
+interface PassageOf extends Pick<Passage, 'hosts' | 'idleTimeout' | 'patched'> {
   /** Key of what this is a part of. */
   readonly passage: string;
   /** Key of the view or of its list. */
@@ -208,7 +223,11 @@ interface PassageOf extends Pick<Passage, 'hosts' | 'idleTimeout'> {
 
 const hostOf = ({ service }: ServiceView): string => parseNameKey(service).name;
 
-function chainsFor({ view, port, idleTimeout }: ChainUse, read: Reader, deps: AutoPassthroughDeps): Part | undefined {
+function chainsFor(
+  { view, port, idleTimeout, patched }: ChainUse,
+  read: Reader,
+  deps: AutoPassthroughDeps,
+): Part | undefined {
   const found = ruledPortOf({ service: view.service, rule: view.rule, port, client: undefined }, read, deps);
   if (found === undefined) return undefined;
   const settings = settingOf(read, deps.settings.listeners);
@@ -216,10 +235,17 @@ function chainsFor({ view, port, idleTimeout }: ChainUse, read: Reader, deps: Au
   const made = sniChains({ ...found, summary, settings });
   if (made.length === 0) return undefined;
   const traits = { ...anyTraits, idleTimeout };
+  const { host } = found.service;
+  const patching =
+    patched &&
+    patchingAt(read, deps.patches, patched.set, {
+      ...{ type: 'filterChain', direction: 'gateway', listener: patched.listener, host, port: found.port.number },
+    });
   return deps.encoder.filterChains(
     made.map((chain) => sniFilterChain(chain, { traits, settings })),
     made.flatMap(({ target }) => target.clusters.map(({ name }) => name)),
     () => wholeObjects([...found.service.origins, ...(found.rule?.origins ?? [])]),
+    patching,
   );
 }
 

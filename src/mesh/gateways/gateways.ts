@@ -46,6 +46,7 @@ import { declareRouterFindings } from './findings.ts';
 import { declareSharedCertificates } from './shared-certificates.ts';
 import { declareUnreachablePorts } from './unreachable-ports.ts';
 import { credentialState } from '../resources/credentials.ts';
+import { listenerSlot, patchingAt } from '../resources/patching.ts';
 import { secretProviderOf, usableProvider } from '../resources/provider-service.ts';
 import { type InForce, declareReconciled } from '../objects/in-force.ts';
 import { settingOf } from '../settings.ts';
@@ -179,12 +180,16 @@ function declareListeners(graph: Graph, deps: AutoPassthroughDeps, routers: Rout
       const built = isEmpty ? undefined : buildGatewayListener(input);
       const from = (): readonly Source[] =>
         wholeObjects(distinctRefs([...chains.flatMap(({ origins }) => origins), ...forwardsFor, ...security.origins]));
+      const patching =
+        built === undefined || router.patches === undefined
+          ? undefined
+          : patchingAt(read, deps.patches, router.patches, listenerSlot('gateway', built.listener));
       emit(key, {
         routers: router.key,
-        resource: built && deps.encoder.listener(built.listener, built.clusters, from),
+        resource: built && deps.encoder.listener(built.listener, built.clusters, from, patching),
         forwards: forwardsFor.length > 0,
         isBare: chains.length === 0,
-        problems: settled.problems,
+        problems: patching === undefined ? settled.problems : [...settled.problems, ...patching.problems],
       });
     },
     sameListener,

@@ -45,6 +45,8 @@ export interface RouterClass {
   readonly policies: string;
   /** `AccountKey` of the service account that they have proven to have; empty: none. */
   readonly account: string;
+  /** Key of the {@link PatchSet} for what Gateways ask of them; absent: none. */
+  readonly patches?: string;
 }
 
 export interface Routers {
@@ -76,13 +78,16 @@ export function declareRouters(graph: Graph, deps: GatewayDeps, models: Collecti
     };
     const policies = read.get(deps.workloadPolicies.ofClass, view.workload.key)?.set ?? '';
     const { account } = view;
+    const { patches } = view.router;
+    const patched = patches !== undefined && { patches };
     const named = {
       ...content,
       traits: traitsKey(content.traits),
       ...(policies !== '' && { policies }),
       ...(account !== '' && { account }),
+      ...patched,
     };
-    emit(key, { key: contentHash(JSON.stringify(named)), ...content, policies, account });
+    emit(key, { key: contentHash(JSON.stringify(named)), ...content, policies, account, ...patched });
   });
   const byClass = graph.index('routers by class', routers, (_, { key }) => [key]);
   const classes = graph.derive('routerClasses', byClass, (key, [first], _, emit: Emit<RouterClass>) =>

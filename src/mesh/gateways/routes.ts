@@ -1,7 +1,11 @@
 import type { EncodedResource, LeafPart, Part } from '../../ads/store/resource.ts';
 import { type ObjectRef, withoutGeneration } from '../../api/object.ts';
 import type { HasProblems, Problem } from '../../api/problem.ts';
-import type { Collection, Emit, Graph } from '../../cache/graph.ts';
+import { splitKey } from '../../api/keys.ts';
+import type { Slot } from '../../model/patch.ts';
+import type { PatchedRoutes, Patches } from '../clients/patch-sets.ts';
+import { type HasFailed, failedOf, failedPatches, patchingAt, tableSlot } from '../resources/patching.ts';
+import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { blackHoleVirtualHost, buildVirtualHost } from '../../envoy/route/virtual-host.ts';
 import { node, samePart, sameResource } from '../../envoy/encode/resource.ts';
 import { type Aged, compareAge } from '../../model/age.ts';
@@ -88,11 +92,14 @@ interface RouteSource {
 }
 
 /** The same source in the tables of a router class. */
-type GatewayRouteUse = RouteUse & RouteSource & { readonly router: string };
+type GatewayRouteUse = RouteUse & RouteSource & { readonly router: string; readonly patched?: PatchedRoutes };
 
-function useOf(router: string, source: RouteSource): GatewayRouteUse {
+function useOf(router: string, source: RouteSource, patched: PatchedRoutes | undefined): GatewayRouteUse {
   const { key, parent, port, secure } = source;
-  return { routes: [router, parentKey(parent), port, secure, key].join('|'), router, ...source };
+  const routes = [router, parentKey(parent), port, secure, key].join('|');
+  if (patched === undefined) return { routes, router, ...source };
+  const { table = '', host = '' } = patched.slot;
+  return { routes: `${routes}|${table}|${host}`, router, ...source, patched };
 }
 
 /** A host of a table with all its routes. */
@@ -151,38 +158,67 @@ export function declareGatewayRoutes(
     (_, { table, sharing }) => [`${table}|${sharing}`],
     (a, b) => compareSpecificity(a.value.host, b.value.host),
   );
-  const uses = graph.derive('gateway routes in use', byRoutes, (key, members, _, emit: Emit<GatewayRouteUse>) => {
-    const { router, sources } = members[0].value;
-    for (const [i, source] of sources.entries()) emit(`${key}|${i}`, useOf(router, source));
+  const uses = graph.derive('gateway routes in use', byRoutes, (key, members, read, emit: Emit<GatewayRouteUse>) => {
+    const [{ value: first }] = members;
+    const patched = deps.patches && patchedAt(first, read, deps.patches, routers.classes);
+    for (const [i, source] of first.sources.entries()) emit(`${key}|${i}`, useOf(first.router, source, patched));
   });
   const each = (use: GatewayRouteUse) => [use];
   const pieces = declareRoutePieces(graph, 'gatewayRoutePieces', deps, [uses], each, (use, read) => {
     const router = read.get(routers.classes, use.router);
     if (router === undefined) return undefined;
-    const { parent, port: listenerPort, secure: tls } = use;
+    const { parent, port: listenerPort, secure: tls, patched } = use;
     const settings = settingOf(read, deps.settings.routes);
     const scope = { client: routerClient(router, read, deps), settings, parent, listenerPort, tls };
-    return { view: viewOfRouter(router), scope };
+    return { view: viewOfRouter(router), scope, ...(patched && { patched }) };
   });
   const virtualHosts = graph.derive(
     'gatewayVirtualHosts',
     byRoutes,
     (key, members, read, emit: Emit<VirtualHostEntry>) => {
-      const { table, router, port, httpsRedirect, sources } = members[0].value;
-      if (read.get(routers.classes, router) === undefined) return;
+      const [{ value: first }] = members;
+      const { table, router, port, httpsRedirect, sources } = first;
+      const found = read.get(routers.classes, router);
+      if (found === undefined) return;
+      const patched = deps.patches && patchedAt(first, read, deps.patches, routers.classes);
       const hosts = members.map((member) => member.value.host);
       const [host = ''] = hosts;
       const { problems, ...content } = joinRoutes(
-        sources.flatMap((source) => reachedOf(pieces.of(read, useOf(router, source)))),
+        sources.flatMap((source) => reachedOf(pieces.of(read, useOf(router, source, patched)))),
       );
       const virtualHost = buildVirtualHost({ host, port, domains: hosts.map(bracketed), httpsRedirect });
       const from = (): readonly Source[] => members.flatMap((member) => member.value.namedIn);
-      emit(key, { table, part: deps.encoder.virtualHost(virtualHost, content, from), problems });
+      const patching =
+        found.patches === undefined
+          ? undefined
+          : patchingAt(read, deps.patches, found.patches, { ...slotOf(first), type: 'virtualHost' });
+      const part = deps.encoder.virtualHost(virtualHost, content, from, patching);
+      emit(key, { table, part, problems: patching === undefined ? problems : [...problems, ...patching.problems] });
     },
     (a, b) => samePart(a.part, b.part) && a.problems.length === 0 && b.problems.length === 0,
   );
   const claims = declareClaimFindings(graph, deps, routers, uses);
-  return { members: declareTables(graph, deps, routers, tables, virtualHosts), findings: [virtualHosts, claims] };
+  const made = declareTables(graph, deps, routers, tables, virtualHosts);
+  const failed =
+    deps.patches === undefined ? [] : [failedPatches(graph, pieces.all), failedPatches(graph, made.tables)];
+  return { members: made.members, findings: [virtualHosts, claims, ...failed] };
+}
+
+/** Where the routes of a host stand. Hosts that share a virtual host stand where the first one does. */
+function slotOf({ table, host, port }: TableHost): Slot {
+  const [, name] = splitKey(table);
+  return { type: 'route', direction: 'gateway', table: name, host, port };
+}
+
+function patchedAt(
+  host: TableHost,
+  read: Reader,
+  patches: Patches,
+  routers: Collection<RouterClass>,
+): PatchedRoutes | undefined {
+  const set = read.get(routers, host.router)?.patches;
+  const slot = slotOf(host);
+  return set !== undefined && patches.isPatched(read, set, slot) ? { set, slot } : undefined;
 }
 
 function serversByTable({ listeners }: GatewaySet): ReadonlyMap<string, GatewaySet['listeners'][number]['servers']> {
@@ -297,14 +333,19 @@ function* claimsOf(
   }
 }
 
+interface BuiltTable extends HasFailed {
+  readonly router: string;
+  readonly resource: EncodedResource;
+}
+
 /** Tables assembled from virtual hosts without copying them. */
 function declareTables(
   graph: Graph,
-  { encoder }: GatewayDeps,
+  { encoder, patches }: GatewayDeps,
   routers: Routers,
   tables: Collection<Table>,
   virtualHosts: Collection<VirtualHostEntry>,
-): Members {
+): { readonly members: Members; readonly tables: Collection<BuiltTable> } {
   const shards = graph.derive(
     'gatewayTableShards',
     graph.index('gateway virtual hosts by shard', virtualHosts, (key, { table }) => [
@@ -318,17 +359,20 @@ function declareTables(
   const built = graph.derive(
     'gatewayRouteTables.built',
     tables,
-    (key, { router, name, port }, read, emit: Emit<{ router: string; resource: EncodedResource }>) => {
+    (key, { router, name, port }, read, emit: Emit<BuiltTable>) => {
       const filled = read.group(byTable, key).map((member) => member.value.part);
       const content = filled.length > 0 ? filled : [encoder.virtualHost(blackHoleVirtualHost(port))];
-      emit(key, { router, resource: encoder.routeTable(name, content) });
+      const set = patches && read.get(routers.classes, router)?.patches;
+      const patching = patchingAt(read, patches, set, { ...tableSlot('gateway', name), port });
+      emit(key, { router, resource: encoder.routeTable(name, content, patching), ...(patching && failedOf(patching)) });
     },
-    (a, b) => sameResource(a.resource, b.resource),
+    (a, b) => a.failed === b.failed && sameResource(a.resource, b.resource),
   );
-  return graph.derive(
+  const members = graph.derive(
     'gatewayRouteTables',
     built,
     (_, { router, resource: table }, read, emit: Emit<Member>) => emitToRouters(emit, read, routers, router, table),
     sameMember,
   );
+  return { members, tables: built };
 }

@@ -1,7 +1,7 @@
 import type { HasProblems, Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { directionOf } from '../../model/patch.ts';
-import { patchingAt } from './patching.ts';
+import { failedPatches, patchingAt } from './patching.ts';
 import { buildCluster } from '../../envoy/cluster/clusters.ts';
 import type { TopologyNeeds } from '../../model/locality.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
@@ -144,11 +144,4 @@ function clusterSet(
     }),
   );
   return { resources, ...(failed.length > 0 && { failed }) };
-}
-
-/** What owners of patches for clusters are told. */
-function failedPatches(graph: Graph, sets: Collection<ResourceSet>): Collection<HasProblems> {
-  return graph.derive('failed patches of clusters', sets, (key, { failed }, _, emit: Emit<HasProblems>) => {
-    if (failed !== undefined) emit(key, { problems: failed });
-  });
 }

@@ -4,12 +4,13 @@ import type { Encoder, VirtualHostContent } from '../../envoy/encode/encoder.ts'
 import { originsOf } from '../../envoy/encode/resource.ts';
 import { buildRoutes, clustersOf } from '../../envoy/route/route.ts';
 import type { Source } from '../../model/provenance.ts';
+import { type HasFailed, type SlotPatching, failedOf } from './patching.ts';
 import type { RouteRule, SettledRoutes } from '../../model/route.ts';
 import type { Traits } from '../../model/traits.ts';
 import { rulesForGrpc } from '../../settle/grpc-rules.ts';
 
 /** Some of an object's rules, as clients see them: encoded once for all virtual hosts that contain them. */
-export interface EncodedRoutes {
+export interface EncodedRoutes extends HasFailed {
   /** Lower precedence first. Each consists of fields of a VirtualHost, so it can be placed between others. */
   readonly routes: readonly { readonly precedence: number; readonly bytes: Uint8Array }[];
   /** One of them matches every request: the object's later rules are never reached. */
@@ -22,16 +23,23 @@ export interface EncodedRoutes {
   readonly problems: readonly Problem[];
 }
 
-export function encodeRoutes({ rules: all, ...found }: SettledRoutes, traits: Traits, encoder: Encoder): EncodedRoutes {
+export function encodeRoutes(
+  { rules: all, ...found }: SettledRoutes,
+  traits: Traits,
+  encoder: Encoder,
+  patching?: SlotPatching,
+): EncodedRoutes {
   const rules = traits.family === 'grpc' ? rulesForGrpc(all) : all;
   const routes = [...Map.groupBy(rules, ({ precedence }) => precedence)]
     .sort(([a], [b]) => a - b)
     .map(([precedence, same]) => ({
       precedence,
-      bytes: encoder.routes(buildRoutes(same, traits), () => same.flatMap(sourcesOfEach)),
+      bytes: encoder.routes(buildRoutes(same, traits), () => same.flatMap(sourcesOfEach), patching),
     }));
   const origins = originsOf(rules.flatMap(({ sources }) => sources));
-  return { routes, clusters: clustersOf(rules), origins, ...found };
+  const encoded = { routes, clusters: clustersOf(rules), origins, ...found };
+  if (patching === undefined) return encoded;
+  return { ...encoded, origins: [...origins, ...originsOf(patching.sources)], ...failedOf(patching) };
 }
 
 /** The pieces that can be reached. */

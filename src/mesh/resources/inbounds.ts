@@ -14,6 +14,9 @@ import { egressImports } from '../../model/sidecar.ts';
 import { settleInboundClusters } from '../../settle/inbound-clusters.ts';
 import { type InboundTargets, inboundTargets } from '../../settle/inbound.ts';
 import { inboundList } from '../lists.ts';
+import type { Slot } from '../../model/patch.ts';
+import type { Patches } from '../clients/patch-sets.ts';
+import { listenerSlot, patchingAt } from './patching.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 import type { HasProblems, Problem } from '../../api/problem.ts';
 import type { InboundTarget } from '../../model/inbound.ts';
@@ -34,6 +37,7 @@ export interface InboundDeps {
   readonly policies: Policies;
   readonly workloadPolicies: PoliciesOfWorkloads;
   readonly securityFilters: Collection<SecurityFilters>;
+  readonly patches: Patches | undefined;
   readonly encoder: Encoder;
 }
 
@@ -75,11 +79,14 @@ export function declareInbounds(graph: Graph, deps: InboundDeps): Inbounds {
             : served.filter(({ port }) => all.has(inboundCluster(port)));
         return wholeObjects(distinctRefs(named.flatMap(({ origins }) => origins)));
       };
+      const { patches } = one;
       const settings = settingOf(read, deps.settings.clusters);
       for (const settled of settleInboundClusters({ ...shared, settings })) {
         const cluster = buildInboundCluster(settled, one.traits, settings);
-        const resource = encoder.cluster(cluster, () => from([settled.name]));
-        emitMember(emit, list, resource);
+        const slot: Slot = { type: 'cluster', direction: 'inbound', port: settled.port };
+        const patching = patches === undefined ? undefined : patchingAt(read, deps.patches, patches, slot);
+        const resource = encoder.cluster(cluster, () => from([settled.name]), patching);
+        emitMember(emit, list, resource, '', patching);
       }
       const security = read.get(deps.securityFilters, policies.set) ?? noSecurity;
       const listeners = buildInbound({
@@ -95,11 +102,13 @@ export function declareInbounds(graph: Graph, deps: InboundDeps): Inbounds {
           encoder.secret(secret, () => wholeObjects(distinctRefs(origins))),
         );
       for (const built of listeners) {
-        const resource = encoder.listener(built.listener, built.clusters, () => [
-          ...from(built.clusters),
-          ...wholeObjects(security.origins),
-        ]);
-        emitMember(emit, list, resource);
+        const patching =
+          patches === undefined
+            ? undefined
+            : patchingAt(read, deps.patches, patches, listenerSlot('inbound', built.listener));
+        const sources = () => [...from(built.clusters), ...wholeObjects(security.origins)];
+        const resource = encoder.listener(built.listener, built.clusters, sources, patching);
+        emitMember(emit, list, resource, '', patching);
       }
     },
     sameMember,

@@ -3,10 +3,18 @@ import { type ObjectRef, distinctRefs } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { buildFixedCluster } from '../../envoy/cluster/fixed-clusters.ts';
 import { emptyAssignment } from '../../envoy/endpoint/assignment.ts';
-import { type OutboundListenerInput, buildOutboundListener } from '../../envoy/listener/outbound-listener.ts';
+import {
+  type BuiltListener,
+  type OutboundListenerInput,
+  buildOutboundListener,
+} from '../../envoy/listener/outbound-listener.ts';
 import { httpProxyListener, virtualOutbound } from '../../envoy/listener/virtual-outbound.ts';
 import { blackHoleCluster } from '../../model/cluster-names.ts';
 import { type AgedClaim, type OutboundChain, listenerName, sortClaims, summariseClaims } from '../../model/listener.ts';
+import { type Slot, directionOf } from '../../model/patch.ts';
+import { type From, fromNothing } from '../../envoy/encode/trace.ts';
+import type { Cluster } from '../../envoy/gen/types.gen.ts';
+import { listenerSlot, patchingAt } from './patching.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
 import { exportRank, isAtHomeIn, isHeadless } from '../../model/service.ts';
 import { traitsKey, wildcardAddress } from '../../model/traits.ts';
@@ -170,12 +178,12 @@ export function declareOutboundListeners(graph: Graph, deps: ListenerDeps): read
       const settings = settingOf(read, deps.settings.clusters);
       const { policy } = unknownTraffic(scope, read, deps);
       for (const fixed of settleFixedClusters({ traits: scope.traits, settings, outboundPolicy: policy }))
-        emitMember(emit, key, deps.encoder.cluster(buildFixedCluster(fixed, scope.traits, settings)));
+        emitFixed(emit, key, buildFixedCluster(fixed, scope.traits, settings), scope, read, deps);
       if (scope.traits.family === 'grpc') emitMember(emit, key, noEndpoints(deps));
       if (!hasListeners(scope)) return;
       const options = outboundInput(scope, read, deps);
       for (const built of [virtualOutbound(options), httpProxyListener(options)])
-        if (built !== undefined) emitMember(emit, key, deps.encoder.listener(built.listener, built.clusters));
+        if (built !== undefined) emitBuilt(emit, key, built, fromNothing, scope, read, deps);
     },
     sameMember,
   );
@@ -208,9 +216,38 @@ function emitListener(
 ): void {
   const resolved = resolveClaims(claims, wildcardAddress(scope.traits));
   if (resolved === undefined || resolved.chains.length === 0) return;
-  const { listener, clusters } = buildOutboundListener(resolved, outboundInput(scope, read, deps));
+  const built = buildOutboundListener(resolved, outboundInput(scope, read, deps));
   const from = (): readonly Source[] => wholeObjects(distinctRefs(resolved.chains.flatMap(originsOf)));
-  emitMember(emit, list, deps.encoder.listener(listener, clusters, from));
+  emitBuilt(emit, list, built, from, scope, read, deps);
+}
+
+function emitBuilt(
+  emit: Emit<Member>,
+  list: string,
+  { listener, clusters }: BuiltListener,
+  from: From,
+  { patches }: Scope,
+  read: Reader,
+  deps: ListenerDeps,
+): void {
+  const patching =
+    patches === undefined
+      ? undefined
+      : patchingAt(read, deps.patches, patches.listeners, listenerSlot('outbound', listener));
+  emitMember(emit, list, deps.encoder.listener(listener, clusters, from, patching), '', patching);
+}
+
+function emitFixed(
+  emit: Emit<Member>,
+  list: string,
+  cluster: Cluster,
+  { patches, traits }: Scope,
+  read: Reader,
+  deps: ListenerDeps,
+): void {
+  const slot: Slot = { type: 'cluster', direction: directionOf(traits) };
+  const patching = patches === undefined ? undefined : patchingAt(read, deps.patches, patches.clusters, slot);
+  emitMember(emit, list, deps.encoder.cluster(cluster, fromNothing, patching), '', patching);
 }
 
 /** The objects that decide where connections go, except for HTTP services: these all share one chain. */

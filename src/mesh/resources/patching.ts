@@ -1,10 +1,10 @@
-import type { Problem } from '../../api/problem.ts';
-import type { Reader } from '../../cache/graph.ts';
+import type { HasProblems, Problem } from '../../api/problem.ts';
+import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { Patching } from '../../envoy/encode/patching.ts';
 import type { MessageOf } from '../../envoy/encode/proto.ts';
 import { types } from '../../envoy/encode/proto-types.ts';
 import type { FilterChain, Listener, VirtualHost } from '../../envoy/gen/types.gen.ts';
-import { type PatchedType, type Slot, touches } from '../../model/patch.ts';
+import { type Direction, type PatchedType, type Slot, touches } from '../../model/patch.ts';
 import type { Source } from '../../model/provenance.ts';
 import type { Patches, PlacedPatch } from '../clients/patch-sets.ts';
 
@@ -130,4 +130,35 @@ function isSame<T>(before: readonly T[] | undefined, after: readonly T[] | undef
   return (
     before === after || (before?.length === after?.length && before?.every((each, i) => each === after?.[i]) === true)
   );
+}
+
+/** What owners of patches are told, beside the message that these could not be applied to. */
+export interface HasFailed {
+  readonly failed?: readonly Problem[];
+}
+
+export const failedOf = ({ problems }: SlotPatching): HasFailed => (problems.length === 0 ? {} : { failed: problems });
+
+export function failedPatches(graph: Graph, source: Collection<HasFailed>): Collection<HasProblems> {
+  return graph.derive(
+    `failed patches of ${source.name}`,
+    graph.index(`${source.name} with failed patches`, source, (key, { failed }) => (failed === undefined ? [] : [key])),
+    (key, [first], _, emit: Emit<HasProblems>) => emit(key, { problems: first.value.failed ?? [] }),
+  );
+}
+
+/** Where a listener stands. */
+export function listenerSlot(direction: Direction, { name, address }: Listener): Slot {
+  const port = address?.socketAddress?.portValue;
+  return {
+    type: 'listener',
+    direction,
+    ...(name !== undefined && { listener: name }),
+    ...(port !== undefined && { port }),
+  };
+}
+
+/** Where a route table stands. */
+export function tableSlot(direction: Direction, table: string): Slot {
+  return { type: 'routeTable', direction, table, ...(/^\d+$/.test(table) && { port: Number(table) }) };
 }

@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Problem } from '../../api/problem.ts';
 import type { Patches } from '../clients/patch-sets.ts';
 import type { EncodedResource } from '../../ads/store/resource.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
@@ -10,6 +9,7 @@ import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import type { ServiceEndpoints } from '../objects/endpoints.ts';
 import type { Networks } from '../objects/networks.ts';
 import type { Inputs } from '../inputs.ts';
+import type { HasFailed } from './patching.ts';
 import type { Place } from './places.ts';
 import type { Proxies } from '../clients/proxies.ts';
 import type { PeerModesOf } from '../objects/peer-modes.ts';
@@ -19,10 +19,8 @@ import type { Settings } from '../settings.ts';
 import type { ServiceView, Views } from '../clients/views.ts';
 
 /** The resources of one service port under one rule, shared by all views that see it so. */
-export interface ResourceSet {
+export interface ResourceSet extends HasFailed {
   readonly resources: readonly { readonly qualifier: string; readonly resource: EncodedResource }[];
-  /** Of patches; absent: none. */
-  readonly failed?: readonly Problem[];
 }
 
 export interface ClusterDeps {

@@ -4,6 +4,8 @@ import type { RouteContext } from '../../settle/route-scope.ts';
 import type { RouteBindings } from '../objects/route-bindings.ts';
 import { type DestinationDeps, targetsOf } from '../clients/destinations.ts';
 import type { ClientView } from '../clients/lookups.ts';
+import type { PatchedRoutes, Patches } from '../clients/patch-sets.ts';
+import { patchingAt } from './patching.ts';
 import { type EncodedRoutes, encodeRoutes } from './encoded-routes.ts';
 
 /** A use of an object's routes by some virtual host. */
@@ -15,12 +17,14 @@ export interface RouteUse {
 }
 
 export interface RoutePieces {
+  readonly all: Collection<EncodedRoutes>;
   /** The routes of a use, in order. */
   of(read: Reader, use: RouteUse): readonly EncodedRoutes[];
 }
 
 export interface RoutePieceDeps extends DestinationDeps {
   readonly bindings: RouteBindings;
+  readonly patches: Patches | undefined;
   readonly encoder: Encoder;
 }
 
@@ -29,6 +33,8 @@ export interface UseContext {
   /** Whose destinations count. */
   readonly view: ClientView;
   readonly scope: Omit<RouteContext, 'targets'>;
+  /** Absent: nothing patches them. */
+  readonly patched?: PatchedRoutes;
 }
 
 /**
@@ -56,14 +62,16 @@ export function declareRoutePieces<User, Use extends RouteUse>(
   const pieces = graph.derive(name, used, (key, use, read, emit: Emit<EncodedRoutes>) => {
     const context = contextOf(use, read);
     if (context === undefined) return;
-    const { view, scope } = context;
+    const { view, scope, patched } = context;
     const piece = indexOf(key);
     const destinations = bindings.destinations(read, use.key, piece);
     const targets = targetsOf(destinations, scope.listenerPort, view, read, deps);
     const settled = bindings.settle(read, use.key, piece, { ...scope, targets });
-    if (settled !== undefined) emit(key, encodeRoutes(settled, view.traits, encoder));
+    const patching = patched && patchingAt(read, deps.patches, patched.set, patched.slot);
+    if (settled !== undefined) emit(key, encodeRoutes(settled, view.traits, encoder, patching));
   });
   return {
+    all: pieces,
     of: (read, use) =>
       Array.from(
         { length: bindings.countPieces(read, use.key) },

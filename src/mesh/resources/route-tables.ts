@@ -1,3 +1,4 @@
+import type { HasProblems } from '../../api/problem.ts';
 import { Alike } from '../../base/alike.ts';
 import type { LeafPart, Part } from '../../ads/store/resource.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
@@ -11,6 +12,9 @@ import { protocolClass } from '../../model/service.ts';
 import type { EgressListener } from '../../model/sidecar.ts';
 import { type DoubledDomain, declareDoubledDomains, withoutDomains } from './doubled-domains.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
+import type { Slot } from '../../model/patch.ts';
+import { fromNothing } from '../../envoy/encode/trace.ts';
+import { type HasFailed, type SlotPatching, failedOf, failedPatches, patchingAt, tableSlot } from './patching.ts';
 import type { Scope } from '../clients/proxies.ts';
 import type { ScopeViews } from '../clients/scopes.ts';
 import { settingOf } from '../settings.ts';
@@ -31,8 +35,11 @@ interface TablePiece {
 }
 
 /** The tables of scopes, assembled from virtual hosts without copying them. */
-export function declareRouteTables(graph: Graph, deps: TableDeps): readonly Members[] {
-  const virtualHosts = declareVirtualHosts(graph, deps);
+export function declareRouteTables(
+  graph: Graph,
+  deps: TableDeps,
+): { readonly members: readonly Members[]; readonly problems: readonly Collection<HasProblems>[] } {
+  const { entries: virtualHosts, patched } = declareVirtualHosts(graph, deps);
   const byTable = graph.index('virtual hosts by table', virtualHosts, (_, { place: { list, table } }) =>
     isOwnTable(table) ? [] : [`${list}|${table}`],
   );
@@ -69,13 +76,16 @@ export function declareRouteTables(graph: Graph, deps: TableDeps): readonly Memb
     graph.index('virtual hosts with their own table', virtualHosts, (key, { place: { table } }) =>
       isOwnTable(table) ? [key] : [],
     ),
-    (_, [first], __, emit: Emit<Member>) => {
+    (_, [first], read, emit: Emit<Member>) => {
       const { place, part } = first.value;
-      emitMember(emit, place.list, deps.encoder.routeTable(place.table, [part]));
+      const { list, table, view } = place;
+      const patching = view.patches && tablePatching(table, view.patches.routes, read, deps);
+      emitMember(emit, list, deps.encoder.routeTable(table, [part], patching), '', patching);
     },
     sameMember,
   );
-  return [routeTables, ownTables];
+  const problems = deps.patches === undefined ? [] : patched.map((source) => failedPatches(graph, source));
+  return { members: [routeTables, ownTables], problems };
 }
 
 function pieceOf({ place, part }: VirtualHostEntry): TablePiece {
@@ -108,7 +118,7 @@ function samePiece(a: TablePiece, b: TablePiece): boolean {
 }
 
 /** A table of a scope: its own parts, and keys of the pieces that it shares with others. */
-interface ScopeTable {
+interface ScopeTable extends HasFailed {
   readonly list: string;
   readonly name: string;
   readonly header: LeafPart;
@@ -158,8 +168,9 @@ function declareTables(
       const emitTable = (name: string, source: string, pieces: readonly string[]): void => {
         if (taken.has(name)) return;
         taken.add(name);
-        const header = deps.encoder.routeTableHeader(name, source === proxyTable);
-        emit(`${list}|${name}`, { list, name, header, pieces, catchAll });
+        const patching = scope.patches && tablePatching(name, scope.patches.routes, read, deps);
+        const header = deps.encoder.routeTableHeader(name, source === proxyTable, patching);
+        emit(`${list}|${name}`, { list, name, header, pieces, catchAll, ...(patching && failedOf(patching)) });
       };
       for (const { listener, views } of outlets) {
         const found = new Set(views.flatMap((view) => read.get(tablesOfView, view.key) ?? []));
@@ -179,10 +190,11 @@ function declareTables(
   return graph.derive(
     'routeTables',
     tables,
-    (key, { list, name, header, pieces, catchAll }, read, emit: Emit<Member>) => {
+    (key, { list, name, header, pieces, catchAll, failed }, read, emit: Emit<Member>) => {
       const shared = pieces.flatMap((piece) => read.get(routeNamespaces, piece)?.part ?? []);
       const table = node([header, ...runs.of(shared), catchAll]);
-      emit(key, { list, qualifier: '', resource: resource(typeUrl(types.route), name, table) });
+      const made = resource(typeUrl(types.route), name, table);
+      emit(key, { list, qualifier: '', resource: made, ...(failed && { failed }) });
     },
     sameMember,
   );
@@ -214,5 +226,16 @@ function hasHttpProxy(scope: Scope, read: Reader, deps: RouteDeps): boolean {
 function catchAllPart(scope: Scope, read: Reader, deps: RouteDeps): LeafPart {
   const { policy, egressProxy } = unknownTraffic(scope, read, deps);
   const { virtualHost, clusters } = catchAllVirtualHost(policy, egressProxy);
-  return deps.encoder.virtualHost(virtualHost, { routes: [], clusters });
+  const slot: Slot = { type: 'virtualHost', direction: 'outbound' };
+  const patching = scope.patches && patchingAt(read, deps.patches, scope.patches.routes, slot);
+  return deps.encoder.virtualHost(virtualHost, { routes: [], clusters }, fromNothing, patching);
+}
+
+function tablePatching(
+  table: string,
+  set: string | undefined,
+  read: Reader,
+  deps: TableDeps,
+): SlotPatching | undefined {
+  return patchingAt(read, deps.patches, set, tableSlot('outbound', table));
 }

@@ -17,12 +17,15 @@ import { type Rules, ruleOf } from '../objects/rules.ts';
 import type { Services } from '../objects/services.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
 import { type Settings, settingOf } from '../settings.ts';
+import type { Slot } from '../../model/patch.ts';
+import type { Patches } from '../clients/patch-sets.ts';
+import { type HasFailed, type SlotPatching, failedOf, patchingAt } from './patching.ts';
 import { reachedOf } from './encoded-routes.ts';
 import { type RoutePieces, declareRoutePieces } from './route-pieces.ts';
 import { type Content, defaultContent, routedContent } from './virtual-host-content.ts';
 
 /** A virtual host in a table of a list, with its place there. */
-export interface VirtualHostEntry {
+export interface VirtualHostEntry extends HasFailed {
   readonly place: HostPlace;
   readonly part: LeafPart;
 }
@@ -37,11 +40,19 @@ export interface RouteDeps {
   readonly views: Views;
   readonly routesOfView: RoutesOfView;
   readonly endpoints: ServiceEndpoints;
+  readonly patches: Patches | undefined;
   readonly encoder: Encoder;
 }
 
 /** Virtual hosts, once for each table that contains them: of services, and of hosts that only routes name. */
-export function declareVirtualHosts(graph: Graph, deps: RouteDeps): readonly Collection<VirtualHostEntry>[] {
+export function declareVirtualHosts(
+  graph: Graph,
+  deps: RouteDeps,
+): {
+  readonly entries: readonly Collection<VirtualHostEntry>[];
+  /** What patches can fail for. */
+  readonly patched: readonly Collection<HasFailed>[];
+} {
   const { ofServices, ofHosts } = deps.routesOfView;
   const usesOf = ({ uses }: HostRoutes) => uses;
   const pieces = declareRoutePieces(graph, 'routePieces', deps, [ofServices, ofHosts], usesOf, (use, read) => ({
@@ -52,22 +63,31 @@ export function declareVirtualHosts(graph: Graph, deps: RouteDeps): readonly Col
       parent: MESH,
       listenerPort: use.listenerPort,
     },
+    ...(use.patched && { patched: use.patched }),
   }));
   const build = (name: string, source: Collection<HostRoutes>) =>
     graph.derive(
       name,
       source,
       (key, routes, read, emit: Emit<VirtualHostEntry>) => {
-        const part = virtualHostOf(routes, read, deps, pieces);
-        if (part !== undefined) emit(key, { place: routes.place, part });
+        const patching = routes.place.view.patches && patchingOf(routes, read, deps);
+        const part = virtualHostOf(routes, read, deps, pieces, patching);
+        if (part !== undefined) emit(key, { place: routes.place, part, ...(patching && failedOf(patching)) });
       },
-      (a, b) => samePart(a.part, b.part),
+      (a, b) => samePart(a.part, b.part) && a.failed === b.failed,
     );
-  return [build('virtualHosts', ofServices), build('virtualHosts.routeHosts', ofHosts)];
+  const entries = [build('virtualHosts', ofServices), build('virtualHosts.routeHosts', ofHosts)];
+  return { entries, patched: [...entries, pieces.all] };
 }
 
 /** Undefined if no routes apply to the clients, and no service takes the requests. */
-function virtualHostOf(routes: HostRoutes, read: Reader, deps: RouteDeps, pieces: RoutePieces): LeafPart | undefined {
+function virtualHostOf(
+  routes: HostRoutes,
+  read: Reader,
+  deps: RouteDeps,
+  pieces: RoutePieces,
+  patching: SlotPatching | undefined,
+): LeafPart | undefined {
   const { place, port, uses, service: key } = routes;
   const { host, domains, declares } = place;
   const service = key === '' ? undefined : read.get(deps.services.services, key);
@@ -78,7 +98,14 @@ function virtualHostOf(routes: HostRoutes, read: Reader, deps: RouteDeps, pieces
   const { own, encoded } = content;
   const virtualHost = buildVirtualHost({ host, port, domains, ...(own && { routes: own }) });
   // A host of routes has its names from these.
-  return deps.encoder.virtualHost(virtualHost, encoded, () => (service === undefined ? [] : namersOf(service)));
+  const from = () => (service === undefined ? [] : namersOf(service));
+  return deps.encoder.virtualHost(virtualHost, encoded, from, patching);
+}
+
+function patchingOf({ place, port }: HostRoutes, read: Reader, deps: RouteDeps): SlotPatching | undefined {
+  const { view, host, table } = place;
+  const slot: Slot = { type: 'virtualHost', direction: 'outbound', host, port, table };
+  return patchingAt(read, deps.patches, view.patches?.routes, slot);
 }
 
 /** The service itself takes the requests. */
