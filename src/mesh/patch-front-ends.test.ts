@@ -15,7 +15,7 @@ interface Setter extends Partial<Pick<PatchSource, 'namespace' | 'selector' | 'p
 
 const KIND = 'Setter';
 
-/** What the front end did: `type subject`, one for each message that it changed. */
+/** What the front end was asked to change: `type place`, one for each message. */
 type Applied = string[];
 
 /** A kind of object with patches that Fairlead does not have: what it takes to add one. */
@@ -43,7 +43,24 @@ function setters(graph: Graph, applied: Applied): { readonly input: Input<Setter
 }
 
 const host = (name: string): string => `${name}.shop.svc.cluster.local`;
-const objects = ['a', 'b', 'c'].flatMap((name) => [service(`shop/${name}`), slice(`shop/${name}`, '10.0.1.1')]);
+const objects = ['a', 'b', 'c'].flatMap((name) => [
+  service(`shop/${name}`, { selector: { app: name } }),
+  slice(`shop/${name}`, '10.0.1.1'),
+]);
+
+const gateway = objectOf('Gateway', 'shop/edge', {
+  spec: {
+    selector: { app: 'edge' },
+    servers: [{ port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['x.test', 'y.test'] }],
+  },
+});
+const router = connectedProxy('edge.shop', {
+  id: 'router~10.1.0.2~edge.shop~shop.svc.cluster.local',
+  metadata: { NAMESPACE: 'shop', INSTANCE_IPS: '10.1.0.2', LABELS: { app: 'edge' } },
+});
+const atGateway = route('shop/xy', 'x.test', host('a'), { hosts: ['x.test', 'y.test'], gateways: ['edge'] });
+
+const streams = ['one.shop', 'two.shop', 'other.bank', 'edge.shop'];
 
 class Lab {
   readonly mesh: TestMesh;
@@ -61,8 +78,12 @@ class Lab {
         },
       },
     });
-    this.mesh.apply([...objects, ...more]);
-    for (const stream of ['one.shop', 'two.shop', 'other.bank']) this.mesh.connect(proxy(stream));
+    this.mesh.apply([...objects, gateway, atGateway, ...more]);
+    const labels = { one: { app: 'a', role: 'first' }, two: { app: 'a', role: 'second' } };
+    this.mesh.connect(proxy('one.shop', labels.one));
+    this.mesh.connect(proxy('two.shop', labels.two));
+    this.mesh.connect(proxy('other.bank', labels.one));
+    this.mesh.connect(router);
   }
 
   /** @returns what this made the front end do, each once, sorted. */
@@ -80,6 +101,10 @@ class Lab {
         .resources(stream)
         .map((each) => [`${each.typeUrl.slice(each.typeUrl.lastIndexOf('.') + 1)} ${each.name}`, each]),
     );
+  }
+
+  all(): readonly ReadonlyMap<string, EncodedResource>[] {
+    return streams.map((stream) => this.resources(stream));
   }
 
   /** The message of a resource, as protobuf JSON. */
@@ -111,22 +136,186 @@ function differing(
     .sort();
 }
 
-const bytesOf = (resources: ReadonlyMap<string, EncodedResource>): ReadonlyMap<string, string> =>
-  new Map([...resources].map(([name, { version }]) => [name, version]));
+/** Of each proxy, whether it has the same objects as before. */
+const same = (before: readonly ReadonlyMap<string, EncodedResource>[], lab: Lab): Readonly<Record<string, boolean>> =>
+  Object.fromEntries(streams.map((stream, i) => [stream, differing(before[i]!, lab.resources(stream)).length === 0]));
+
+const versionsOf = (lab: Lab) =>
+  lab.all().map((resources) => [...resources].map(([name, { version }]) => `${name} ${version}`).sort());
 
 const cluster = (name: string): string => `outbound|80||${host(name)}`;
 const clusterPatch = { type: 'cluster', direction: 'outbound' } as const;
 
-test('clusters that a namespace patches are its own; all others stay the same objects', () => {
+test('clusters that a namespace patches are its own; everything of others stays the same objects', () => {
   const lab = new Lab();
-  const [one, other] = ['one.shop', 'other.bank'].map((stream) => lab.resources(stream)) as [never, never];
+  const before = lab.all();
   const set = { altStatName: 'patched' };
-  expect(lab.set('shop/p', { patches: [{ ...clusterPatch, host: host('a'), set }] })).toEqual([`cluster ${host('a')}`]);
+  expect(lab.set('shop/p', { namespace: 'shop', patches: [{ ...clusterPatch, host: host('a'), set }] })).toEqual([
+    `cluster ${host('a')}`,
+  ]);
   expect(lab.message('one.shop', 'cds', cluster('a'))).toMatchObject(set);
   expect(lab.message('two.shop', 'cds', cluster('a'))).toMatchObject(set);
   expect(lab.message('one.shop', 'cds', cluster('b'))).not.toMatchObject(set);
-  expect(differing(other, lab.resources('other.bank'))).toEqual([]);
-  expect(differing(one, lab.resources('one.shop')).filter((name) => name.startsWith('Cluster outbound'))).toEqual([
-    `Cluster ${cluster('a')}`,
+  expect(same(before, lab)).toEqual({ 'one.shop': false, 'two.shop': false, 'other.bank': true, 'edge.shop': true });
+  // All other clusters are still shared with the namespaces that patch nothing.
+  const others = ['b', 'c'].map((name) => `Cluster ${cluster(name)}`);
+  for (const name of others) expect(lab.resources('one.shop').get(name)).toBe(before[2]!.get(name));
+});
+
+test('what a patch does can change, and runs only where it applies; without it, the bytes are those from before', () => {
+  const lab = new Lab();
+  const versions = versionsOf(lab);
+  const patch = (name: string, altStatName: string) => ({ ...clusterPatch, host: host(name), set: { altStatName } });
+  lab.set('shop/p', { namespace: 'shop', patches: [patch('a', 'first'), patch('b', 'first')] });
+  expect(lab.set('shop/p', { namespace: 'shop', patches: [patch('a', 'first'), patch('b', 'second')] })).toEqual([
+    `cluster ${host('b')}`,
   ]);
+  expect(lab.message('one.shop', 'cds', cluster('b'))).toMatchObject({ altStatName: 'second' });
+  expect(lab.set('shop/q', { namespace: 'bank', patches: [patch('c', 'bank')] })).toEqual([`cluster ${host('c')}`]);
+  lab.set('shop/q', undefined);
+  expect(lab.set('shop/p', undefined)).toEqual([]);
+  expect(versionsOf(lab)).toEqual(versions);
+});
+
+test('patches for everybody come before those of a namespace, and lower priorities before both', () => {
+  const lab = new Lab();
+  const patches = (altStatName: string) => [{ ...clusterPatch, host: host('a'), set: { altStatName } }];
+  lab.set('shop/own', { namespace: 'shop', patches: patches('own') });
+  lab.set('root/all', { namespace: '', patches: patches('all') });
+  const names = () =>
+    ['one.shop', 'other.bank'].map((stream) => lab.message(stream, 'cds', cluster('a'))?.['altStatName']);
+  expect(names()).toEqual(['own', 'all']);
+  lab.set('shop/own', { namespace: 'shop', priority: -1, patches: patches('own') });
+  expect(names()).toEqual(['all', 'all']);
+});
+
+test('a workload that patches its filter chains or listener has these for itself', () => {
+  const lab = new Lab();
+  const before = lab.all();
+  const inbound = { type: 'filterChain', direction: 'inbound', listener: 'virtualInbound', port: 80 } as const;
+  const chains = { ...inbound, set: { metadata: { filterMetadata: {} } } };
+  const setter = { namespace: 'shop', selector: { role: 'first' }, patches: [chains] };
+  expect(new Set(lab.set('shop/p', setter))).toEqual(new Set(['filterChain virtualInbound']));
+  expect(same(before, lab)).toEqual({ 'one.shop': false, 'two.shop': true, 'other.bank': true, 'edge.shop': true });
+  const [listener] = [lab.message('one.shop', 'lds', 'virtualInbound')!];
+  type Chain = { metadata?: object; filterChainMatch?: { destinationPort?: number } };
+  const patched = (listener['filterChains'] as Chain[]).filter(({ metadata }) => metadata !== undefined);
+  expect(new Set(patched.map(({ filterChainMatch }) => filterChainMatch?.destinationPort))).toEqual(new Set([80]));
+  // Its outbound world is still the one that it shares.
+  const outbound = (stream: string) => [...lab.resources(stream)].filter(([name]) => name.includes('outbound|'));
+  expect(outbound('one.shop')).toEqual(outbound('two.shop'));
+  for (const [name, resource] of outbound('one.shop')) expect(before[0]!.get(name)).toBe(resource);
+
+  lab.set('shop/p', {
+    ...setter,
+    patches: [{ type: 'listener', direction: 'inbound', set: { statPrefix: 'patched' } }],
+  });
+  expect(lab.message('one.shop', 'lds', 'virtualInbound')).toMatchObject({ statPrefix: 'patched' });
+  expect(lab.message('two.shop', 'lds', 'virtualInbound')).not.toMatchObject({ statPrefix: 'patched' });
+});
+
+test('outbound listeners, route tables, virtual hosts and routes are patched where they stand', () => {
+  const lab = new Lab(route('shop/v', host('a'), host('b')));
+  const versions = versionsOf(lab);
+  const before = lab.all();
+  const outbound = 'outbound' as const;
+  lab.set('shop/p', {
+    namespace: 'shop',
+    patches: [
+      { type: 'listener', direction: outbound, port: 80, set: { statPrefix: 'patched' } },
+      { type: 'routeTable', direction: outbound, table: '80', set: { mostSpecificHeaderMutationsWins: true } },
+      { type: 'virtualHost', direction: outbound, host: host('a'), set: { includeRequestAttemptCount: false } },
+      { type: 'route', direction: outbound, host: host('a'), set: { statPrefix: 'of-object' } },
+      { type: 'route', direction: outbound, host: host('c'), set: { statPrefix: 'of-service' } },
+    ],
+  });
+  expect(same(before, lab)).toEqual({ 'one.shop': false, 'two.shop': false, 'other.bank': true, 'edge.shop': true });
+  expect(lab.message('one.shop', 'lds', '0.0.0.0_80')).toMatchObject({ statPrefix: 'patched' });
+  expect(lab.message('one.shop', 'lds', 'virtualOutbound')).not.toMatchObject({ statPrefix: 'patched' });
+  const table = lab.message('one.shop', 'rds', '80')!;
+  expect(table).toMatchObject({ mostSpecificHeaderMutationsWins: true });
+  type Host = { name: string; includeRequestAttemptCount?: boolean; routes: { statPrefix?: string }[] };
+  const hosts = Object.fromEntries(
+    (table['virtualHosts'] as Host[]).map(({ name, routes, includeRequestAttemptCount = false }) => [
+      name,
+      [includeRequestAttemptCount, ...routes.map(({ statPrefix = '' }) => statPrefix)],
+    ]),
+  );
+  expect(hosts).toMatchObject({
+    [`${host('a')}:80`]: [false, 'of-object'],
+    [`${host('b')}:80`]: [true, ''],
+    [`${host('c')}:80`]: [true, 'of-service'],
+  });
+  lab.set('shop/p', undefined);
+  expect(versionsOf(lab)).toEqual(versions);
+});
+
+test('what routers get is patched apart from what sidecars get', () => {
+  const lab = new Lab();
+  const versions = versionsOf(lab);
+  const before = lab.all();
+  const direction = 'gateway' as const;
+  lab.set('shop/p', {
+    namespace: 'shop',
+    patches: [
+      { type: 'cluster', direction, host: host('a'), set: { altStatName: 'patched' } },
+      { type: 'listener', direction, port: 80, set: { statPrefix: 'patched' } },
+      { type: 'routeTable', direction, set: { mostSpecificHeaderMutationsWins: true } },
+      { type: 'virtualHost', direction, host: 'x.test', set: { includeRequestAttemptCount: false } },
+      { type: 'route', direction, host: 'x.test', set: { statPrefix: 'patched' } },
+    ],
+  });
+  expect(same(before, lab)).toEqual({ 'one.shop': true, 'two.shop': true, 'other.bank': true, 'edge.shop': false });
+  expect(lab.message('edge.shop', 'cds', cluster('a'))).toMatchObject({ altStatName: 'patched' });
+  expect(lab.mesh.json('edge.shop').lds).toEqual([expect.objectContaining({ statPrefix: 'patched' })]);
+  const [table] = lab.mesh.json('edge.shop').rds as [Record<string, unknown>];
+  expect(table).toMatchObject({ mostSpecificHeaderMutationsWins: true });
+  type Host = { name: string; routes: { statPrefix?: string }[] };
+  const prefixes = (table['virtualHosts'] as Host[]).map(
+    ({ name, routes }) => `${name} ${routes[0]?.statPrefix ?? ''}`,
+  );
+  expect(prefixes.sort()).toEqual(['x.test:80 patched', 'y.test:80 ']);
+  lab.set('shop/p', undefined);
+  expect(versionsOf(lab)).toEqual(versions);
+});
+
+test('the object of a patch is among those that a patched resource was made from', () => {
+  const lab = new Lab();
+  lab.set('shop/p', {
+    namespace: 'shop',
+    patches: [
+      { ...clusterPatch, host: host('a'), set: { altStatName: 'patched' } },
+      { type: 'listener', direction: 'inbound', set: { statPrefix: 'patched' } },
+      { type: 'virtualHost', direction: 'outbound', host: host('b'), set: { includeRequestAttemptCount: true } },
+    ],
+  });
+  const has = (stream: string, name: string) => lab.originsOf(stream, name).includes(`${KIND}/p`);
+  const names = [`Cluster ${cluster('a')}`, 'Listener virtualInbound', 'RouteConfiguration 80'];
+  expect(names.map((name) => has('one.shop', name))).toEqual([true, true, true]);
+  expect(names.map((name) => has('other.bank', name))).toEqual([false, false, false]);
+  expect(has('one.shop', `Cluster ${cluster('b')}`)).toBe(false);
+});
+
+test.each([
+  ['throws', { throw: true }, 'as it was told'],
+  ['renames', { name: 'other' }, 'its name cannot change'],
+  ['has no encoding', { altStatName: 5 }, 'altStatName'],
+])('a patch that %s changes nothing, and its owner is told where', (_, set, reason) => {
+  const lab = new Lab();
+  const versions = versionsOf(lab);
+  const listener = 'name' in set || 'throw' in set ? set : { statPrefix: 5 };
+  lab.set('shop/p', {
+    namespace: 'shop',
+    patches: [
+      { ...clusterPatch, host: host('a'), set },
+      { type: 'listener', direction: 'inbound', set: listener },
+    ],
+  });
+  expect(versionsOf(lab)).toEqual(versions);
+  expect(lab.said()).toEqual([
+    expect.stringMatching(`^p spec\\[0\\]: cannot be applied to the cluster ${host('a')}, which is .*${reason}`),
+    expect.stringMatching(/^p spec\[1\]: cannot be applied to the listener virtualInbound, which is /),
+  ]);
+  lab.set('shop/p', undefined);
+  expect(lab.said()).toEqual([]);
 });

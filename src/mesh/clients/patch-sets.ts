@@ -1,6 +1,6 @@
 import type { ObjectRef } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
-import { type Patch, type PatchArea, type Slot, areaOf, subjectOf, touches } from '../../model/patch.ts';
+import { type Patch, type PatchArea, type Slot, areaOf, subjectOf } from '../../model/patch.ts';
 import type { PatchSet, PatchSets, PatchSources } from '../objects/patch-sources.ts';
 import type { ResolvedProxy, Scope } from './proxies.ts';
 import { type Services, namespacesOf } from '../objects/services.ts';
@@ -24,10 +24,12 @@ export interface PlacedPatch {
 /** What patches whom, and where. Absent from a mesh without front ends for patches. */
 export interface Patches {
   readonly sources: PatchSources;
-  /** The patches of a set that may change a message, in order. A patch that names another slot is not read. */
+  /** The patches of a set with the type, direction and subject of a slot, in order: no others are read. */
   at(read: Reader, set: string, slot: Slot): readonly PlacedPatch[];
   /** Whether a set has patches for what {@link subjectOf} says of a slot; whatever these do. */
   isPatched(read: Reader, set: string, slot: Slot): boolean;
+  /** Whether one of these names what {@link subjectOf} says of the slot: it stands for nothing else. */
+  isNamed(read: Reader, set: string, slot: Slot): boolean;
   /** Those sets of a scope that concern the services of a namespace. Undefined: none. */
   ofView(
     read: Reader,
@@ -69,18 +71,18 @@ export function declarePatches(
     },
   );
   const patched = graph.derive('patchedSlots', bySlot, (key, _, __, emit: Emit<true>) => emit(key, true));
+  const isNamed = (read: Reader, set: string, slot: Slot): boolean =>
+    read.get(patched, `${set}|${slotKey(slot)}`) === true;
   const namespaces = declarePatchedNamespaces(graph, sets, sources, services);
   return {
     sources,
     at(read, set, slot) {
       const own = read.get(bySlot, `${set}|${slotKey(slot)}`) ?? [];
       const any = read.get(bySlot, `${set}|${slotKey(anywhere(slot))}`) ?? [];
-      return [...new Set([...own, ...any])]
-        .filter(({ patch }) => touches(patch, slot))
-        .sort((a, b) => a.order - b.order);
+      return [...new Set([...own, ...any])].sort((a, b) => a.order - b.order);
     },
-    isPatched: (read, set, slot) =>
-      [slot, anywhere(slot)].some((each) => read.get(patched, `${set}|${slotKey(each)}`) === true),
+    isPatched: (read, set, slot) => [slot, anywhere(slot)].some((each) => isNamed(read, set, each)),
+    isNamed,
     ofView(read, { patches, traits }, namespace) {
       const concerned = (['clusters', 'routes'] as const).flatMap((what) => {
         const set = patches?.[what];

@@ -205,7 +205,7 @@ export function declareGatewayRoutes(
 }
 
 /** Where the routes of a host stand. Hosts that share a virtual host stand where the first one does. */
-function slotOf({ table, host, port }: TableHost): Slot {
+function slotOf({ table, host, port }: Pick<TableHost, 'table' | 'host' | 'port'>): Slot {
   const [, name] = splitKey(table);
   return { type: 'route', direction: 'gateway', table: name, host, port };
 }
@@ -219,6 +219,19 @@ function patchedAt(
   const set = read.get(routers, host.router)?.patches;
   const slot = slotOf(host);
   return set !== undefined && patches.isPatched(read, set, slot) ? { set, slot } : undefined;
+}
+
+/** Whether a patch is for this host, which then has a virtual host of its own. */
+function isNamed(
+  host: Pick<TableHost, 'table' | 'router' | 'host' | 'port'>,
+  read: Reader,
+  patches: Patches,
+  routers: Collection<RouterClass>,
+): boolean {
+  const set = read.get(routers, host.router)?.patches;
+  if (set === undefined) return false;
+  const slot = slotOf(host);
+  return patches.isNamed(read, set, slot) || patches.isNamed(read, set, { ...slot, type: 'virtualHost' });
 }
 
 function serversByTable({ listeners }: GatewaySet): ReadonlyMap<string, GatewaySet['listeners'][number]['servers']> {
@@ -277,12 +290,13 @@ function declareHosts(
     (_, { table, host }) => [`${table}|${host}`],
     (a, b) => compareClaims(a.value, b.value),
   );
-  return graph.derive('gatewayHosts', byHost, (key, members, _, emit: Emit<TableHost>) => {
+  return graph.derive('gatewayHosts', byHost, (key, members, read, emit: Emit<TableHost>) => {
     const claims = members.map((member) => member.value);
     const { table, router, host, port } = claims[0]!;
     const httpsRedirect = claims.some((claim) => claim.httpsRedirect);
     const sources = claims.flatMap(({ source }) => (source === undefined ? [] : [source]));
-    const sharing = contentHash(JSON.stringify([httpsRedirect, sources]));
+    const own = deps.patches && isNamed({ table, router, host, port }, read, deps.patches, routers) ? [host] : [];
+    const sharing = contentHash(JSON.stringify([httpsRedirect, sources, ...own]));
     emit(key, {
       table,
       router,

@@ -21,9 +21,10 @@ export function patchingAt(
   if (patches === undefined || set === undefined) return undefined;
   const { type } = slot;
   const inner = within[type];
-  const placed = [type, ...(inner === undefined ? [] : [inner])].flatMap((each) =>
-    patches.at(read, set, { ...slot, type: each }),
-  );
+  const own = patches.at(read, set, slot).filter(({ patch }) => touches(patch, slot));
+  // Each of these stands elsewhere: at a port of its own, for example.
+  const inside = inner === undefined ? [] : patches.at(read, set, { ...slot, type: inner });
+  const placed = [...own, ...inside];
   return placed.length === 0 ? undefined : new SlotPatching(patches, placed, slot);
 }
 
