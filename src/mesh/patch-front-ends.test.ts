@@ -48,19 +48,21 @@ const objects = ['a', 'b', 'c'].flatMap((name) => [
   slice(`shop/${name}`, '10.0.1.1'),
 ]);
 
+const db = service('shop/db', { clusterIP: '10.0.0.9', ports: [{ name: 'tcp', port: 3306 }] });
 const gateway = objectOf('Gateway', 'shop/edge', {
   spec: {
     selector: { app: 'edge' },
     servers: [{ port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['x.test', 'y.test'] }],
   },
 });
-const router = connectedProxy('edge.shop', {
-  id: 'router~10.1.0.2~edge.shop~shop.svc.cluster.local',
-  metadata: { NAMESPACE: 'shop', INSTANCE_IPS: '10.1.0.2', LABELS: { app: 'edge' } },
-});
+const routerOf = (name: string) =>
+  connectedProxy(`${name}.shop`, {
+    id: `router~10.1.0.2~${name}.shop~shop.svc.cluster.local`,
+    metadata: { NAMESPACE: 'shop', INSTANCE_IPS: '10.1.0.2', LABELS: { app: 'edge', role: name } },
+  });
 const atGateway = route('shop/xy', 'x.test', host('a'), { hosts: ['x.test', 'y.test'], gateways: ['edge'] });
 
-const streams = ['one.shop', 'two.shop', 'other.bank', 'edge.shop'];
+const streams = ['one.shop', 'two.shop', 'other.bank', 'edge.shop', 'plain.shop'];
 
 class Lab {
   readonly mesh: TestMesh;
@@ -83,7 +85,7 @@ class Lab {
     this.mesh.connect(proxy('one.shop', labels.one));
     this.mesh.connect(proxy('two.shop', labels.two));
     this.mesh.connect(proxy('other.bank', labels.one));
-    this.mesh.connect(router);
+    for (const name of ['edge', 'plain']) this.mesh.connect(routerOf(name));
   }
 
   /** @returns what this made the front end do, each once, sorted. */
@@ -136,9 +138,9 @@ function differing(
     .sort();
 }
 
-/** Of each proxy, whether it has the same objects as before. */
-const same = (before: readonly ReadonlyMap<string, EncodedResource>[], lab: Lab): Readonly<Record<string, boolean>> =>
-  Object.fromEntries(streams.map((stream, i) => [stream, differing(before[i]!, lab.resources(stream)).length === 0]));
+/** Proxies that do not have the same objects as before. */
+const changed = (before: readonly ReadonlyMap<string, EncodedResource>[], lab: Lab): readonly string[] =>
+  streams.filter((stream, i) => differing(before[i]!, lab.resources(stream)).length > 0);
 
 const versionsOf = (lab: Lab) =>
   lab.all().map((resources) => [...resources].map(([name, { version }]) => `${name} ${version}`).sort());
@@ -156,7 +158,7 @@ test('clusters that a namespace patches are its own; everything of others stays 
   expect(lab.message('one.shop', 'cds', cluster('a'))).toMatchObject(set);
   expect(lab.message('two.shop', 'cds', cluster('a'))).toMatchObject(set);
   expect(lab.message('one.shop', 'cds', cluster('b'))).not.toMatchObject(set);
-  expect(same(before, lab)).toEqual({ 'one.shop': false, 'two.shop': false, 'other.bank': true, 'edge.shop': true });
+  expect(changed(before, lab)).toEqual(['one.shop', 'two.shop']);
   // All other clusters are still shared with the namespaces that patch nothing.
   const others = ['b', 'c'].map((name) => `Cluster ${cluster(name)}`);
   for (const name of others) expect(lab.resources('one.shop').get(name)).toBe(before[2]!.get(name));
@@ -196,7 +198,7 @@ test('a workload that patches its filter chains or listener has these for itself
   const chains = { ...inbound, set: { metadata: { filterMetadata: {} } } };
   const setter = { namespace: 'shop', selector: { role: 'first' }, patches: [chains] };
   expect(new Set(lab.set('shop/p', setter))).toEqual(new Set(['filterChain virtualInbound']));
-  expect(same(before, lab)).toEqual({ 'one.shop': false, 'two.shop': true, 'other.bank': true, 'edge.shop': true });
+  expect(changed(before, lab)).toEqual(['one.shop']);
   const [listener] = [lab.message('one.shop', 'lds', 'virtualInbound')!];
   type Chain = { metadata?: object; filterChainMatch?: { destinationPort?: number } };
   const patched = (listener['filterChains'] as Chain[]).filter(({ metadata }) => metadata !== undefined);
@@ -215,7 +217,7 @@ test('a workload that patches its filter chains or listener has these for itself
 });
 
 test('outbound listeners, route tables, virtual hosts and routes are patched where they stand', () => {
-  const lab = new Lab(route('shop/v', host('a'), host('b')));
+  const lab = new Lab(route('shop/v', host('a'), host('b'), { hosts: [host('a'), host('b')] }), db);
   const versions = versionsOf(lab);
   const before = lab.all();
   const outbound = 'outbound' as const;
@@ -223,14 +225,16 @@ test('outbound listeners, route tables, virtual hosts and routes are patched whe
     namespace: 'shop',
     patches: [
       { type: 'listener', direction: outbound, port: 80, set: { statPrefix: 'patched' } },
+      { type: 'listener', direction: outbound, listener: '10.0.0.9_3306', set: { statPrefix: 'db' } },
       { type: 'routeTable', direction: outbound, table: '80', set: { mostSpecificHeaderMutationsWins: true } },
       { type: 'virtualHost', direction: outbound, host: host('a'), set: { includeRequestAttemptCount: false } },
       { type: 'route', direction: outbound, host: host('a'), set: { statPrefix: 'of-object' } },
       { type: 'route', direction: outbound, host: host('c'), set: { statPrefix: 'of-service' } },
     ],
   });
-  expect(same(before, lab)).toEqual({ 'one.shop': false, 'two.shop': false, 'other.bank': true, 'edge.shop': true });
+  expect(changed(before, lab)).toEqual(['one.shop', 'two.shop']);
   expect(lab.message('one.shop', 'lds', '0.0.0.0_80')).toMatchObject({ statPrefix: 'patched' });
+  expect(lab.message('one.shop', 'lds', '10.0.0.9_3306')).toMatchObject({ statPrefix: 'db' });
   expect(lab.message('one.shop', 'lds', 'virtualOutbound')).not.toMatchObject({ statPrefix: 'patched' });
   const table = lab.message('one.shop', 'rds', '80')!;
   expect(table).toMatchObject({ mostSpecificHeaderMutationsWins: true });
@@ -257,6 +261,7 @@ test('what routers get is patched apart from what sidecars get', () => {
   const direction = 'gateway' as const;
   lab.set('shop/p', {
     namespace: 'shop',
+    selector: { role: 'edge' },
     patches: [
       { type: 'cluster', direction, host: host('a'), set: { altStatName: 'patched' } },
       { type: 'listener', direction, port: 80, set: { statPrefix: 'patched' } },
@@ -265,7 +270,7 @@ test('what routers get is patched apart from what sidecars get', () => {
       { type: 'route', direction, host: 'x.test', set: { statPrefix: 'patched' } },
     ],
   });
-  expect(same(before, lab)).toEqual({ 'one.shop': true, 'two.shop': true, 'other.bank': true, 'edge.shop': false });
+  expect(changed(before, lab)).toEqual(['edge.shop']);
   expect(lab.message('edge.shop', 'cds', cluster('a'))).toMatchObject({ altStatName: 'patched' });
   expect(lab.mesh.json('edge.shop').lds).toEqual([expect.objectContaining({ statPrefix: 'patched' })]);
   const [table] = lab.mesh.json('edge.shop').rds as [Record<string, unknown>];
@@ -318,4 +323,18 @@ test.each([
   ]);
   lab.set('shop/p', undefined);
   expect(lab.said()).toEqual([]);
+});
+
+test('a host that a patch names splits the views of its namespace alone', () => {
+  const lab = new Lab(service('bank/ledger'), slice('bank/ledger', '10.0.2.1'));
+  const views = (namespace: string): number =>
+    [...lab.mesh.graph.collections.find(({ name }) => name === 'viewLists')!.entries()].filter(([key]) =>
+      key.startsWith(`${namespace}@`),
+    ).length;
+  const before = ['shop', 'bank'].map(views);
+  const set = { altStatName: 'patched' };
+  lab.set('bank/p', { namespace: 'bank', patches: [{ ...clusterPatch, host: host('a'), set }] });
+  expect(['shop', 'bank'].map(views)).toEqual([before[0]! + 1, before[1]!]);
+  lab.set('bank/p', { namespace: 'bank', patches: [{ ...clusterPatch, set }] });
+  expect(['shop', 'bank'].map(views)).toEqual([before[0]! + 1, before[1]! + 1]);
 });
