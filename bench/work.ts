@@ -1,11 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { Session } from 'node:inspector/promises';
-import { setFlagsFromString } from 'node:v8';
 import { typeUrl } from '../src/envoy/encode/proto.ts';
 import { type ServedType, servedTypes } from '../src/envoy/encode/served-types.ts';
 import type { KubernetesObject } from '../src/api/object.ts';
 import { Fleet, sidecarOf } from '../test/harness/fleet.ts';
 import { field } from '../test/harness/raw-ads.ts';
+import { Executions } from './executions.ts';
 import { destinationRule, namespaceOf, scaleObjects, service, slice, virtualService } from './scale-mesh.ts';
 
 /**
@@ -25,29 +24,6 @@ interface Work {
   readonly ads: number;
   readonly responses: number;
   readonly bytes: number;
-}
-
-/** What is executed: V8 counts it. */
-class Executions {
-  readonly #session = new Session();
-
-  async start(): Promise<void> {
-    this.#session.connect();
-    await this.#session.post('Profiler.enable');
-    await this.#session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
-  }
-
-  /** Since the last call. */
-  async take(): Promise<{ graph: number; ads: number }> {
-    const { result } = await this.#session.post('Profiler.takePreciseCoverage');
-    const calls = { graph: 0, ads: 0 };
-    for (const { url, functions } of result) {
-      if (!url.includes('/src/') || url.includes('/node_modules/')) continue;
-      const part = url.includes('/src/ads/') ? 'ads' : 'graph';
-      for (const { ranges } of functions) for (const { count } of ranges) calls[part] += count;
-    }
-    return calls;
-  }
 }
 
 const urlOf = (type: ServedType): string => typeUrl(servedTypes[type]);
@@ -105,8 +81,6 @@ function headOf(slice: Uint8Array): [string, string] {
 
 const fleet = new Fleet();
 fleet.set(...scaleObjects(mesh));
-// Optimized code is not counted in full, and what was counted of a function goes with its bytecode.
-for (const flag of ['opt', 'maglev', 'sparkplug', 'flush-bytecode']) setFlagsFromString(`--no-${flag}`);
 const executions = new Executions();
 await executions.start();
 const peers: Peer[] = [];

@@ -337,4 +337,7 @@ test('a host that a patch names splits the views of its namespace alone', () => 
   expect(['shop', 'bank'].map(views)).toEqual([before[0]! + 1, before[1]!]);
   lab.set('bank/p', { namespace: 'bank', patches: [{ ...clusterPatch, set }] });
   expect(['shop', 'bank'].map(views)).toEqual([before[0]! + 1, before[1]! + 1]);
+  // Those who are patched alike share views, wherever they are.
+  lab.set('bank/p', { namespace: '', patches: [{ ...clusterPatch, set }] });
+  expect(['shop', 'bank'].map(views)).toEqual(before);
 });

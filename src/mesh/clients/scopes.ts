@@ -24,7 +24,7 @@ export interface View {
   readonly matched: readonly string[];
   /** Absent: everything visible. Otherwise, only what this egress listener of the Sidecar imports. */
   readonly egress?: EgressRef;
-  /** Absent: nothing patches its clusters or routes. */
+  /** All clients that are patched alike share it. Absent: nothing patches its clusters or routes. */
   readonly patches?: ViewPatches;
 }
 
@@ -132,12 +132,7 @@ function viewOf(
   const matched = scope.matched.filter((selector) => info.selectors.includes(selector));
   // Clients of gRPC ask for a table by the name of its service, so there is only one for each view.
   const isLocal = scope.traits.family === 'grpc' && info.namespace === scope.namespace;
-  const own =
-    egress !== undefined ||
-    patches !== undefined ||
-    matched.length > 0 ||
-    isLocal ||
-    info.audiences.includes(scope.namespace);
+  const own = egress !== undefined || matched.length > 0 || isLocal || info.audiences.includes(scope.namespace);
   const client = own ? scope.namespace : '';
   // The key is part of many others: keep it short; a hash of everything that defines the view makes it unique.
   const facts = [
