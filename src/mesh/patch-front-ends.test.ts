@@ -254,6 +254,17 @@ test('outbound listeners, route tables, virtual hosts and routes are patched whe
   expect(versionsOf(lab)).toEqual(versions);
 });
 
+test('listeners that a namespace patches are its own, with the same views', () => {
+  const lab = new Lab(db);
+  const before = lab.all();
+  const where = { type: 'listener', direction: 'outbound', listener: '10.0.0.9_3306' } as const;
+  lab.set('shop/p', { namespace: 'shop', patches: [{ ...where, set: { statPrefix: 'patched' } }] });
+  expect(changed(before, lab)).toEqual(['one.shop', 'two.shop']);
+  expect(lab.message('one.shop', 'lds', where.listener)).toMatchObject({ statPrefix: 'patched' });
+  for (const [name, resource] of before[0]!)
+    if (name.includes('outbound|')) expect(lab.resources('one.shop').get(name)).toBe(resource);
+});
+
 test('what routers get is patched apart from what sidecars get', () => {
   const lab = new Lab();
   const versions = versionsOf(lab);

@@ -1,15 +1,10 @@
 import type { ObjectRef } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { type Patch, type PatchArea, type Slot, areaOf, subjectOf } from '../../model/patch.ts';
-import type { PatchSet, PatchSets, PatchSources } from '../objects/patch-sources.ts';
+import type { PatchSet, PatchSources } from '../objects/patch-sources.ts';
+import type { ViewPatches } from './scope-patches.ts';
 import type { ResolvedProxy, Scope } from './proxies.ts';
 import { type Services, namespacesOf } from '../objects/services.ts';
-
-/** What scopes share is patched by these; keys of {@link PatchSet}s, only those that exist. */
-export type ScopePatches = Readonly<Partial<Record<'clusters' | 'listeners' | 'routes', string>>>;
-
-/** Of these, what is in the lists of views. */
-export type ViewPatches = Pick<ScopePatches, 'clusters' | 'routes'>;
 
 /** A patch of a set, and its object. */
 export interface PlacedPatch {
@@ -118,19 +113,3 @@ const ANY_HOST = '*';
 const slotKey = (slot: Slot): string => [slot.direction, slot.type, subjectOf(slot)].join('|');
 
 const anywhere = ({ direction, type }: Slot): Slot => ({ direction, type });
-
-export function scopePatches(sets: PatchSets): ScopePatches | undefined {
-  const { clusters = sets.routerClusters, listeners, routes } = sets;
-  const found = {
-    ...(clusters && { clusters: clusters.key }),
-    ...(listeners && { listeners: listeners.key }),
-    ...(routes && { routes: routes.key }),
-  };
-  return Object.keys(found).length === 0 ? undefined : found;
-}
-
-/** One text for equal patches; empty: none. */
-export const patchesKey = (patches: ScopePatches | undefined): string =>
-  Object.entries(patches ?? {})
-    .map(([area, set]) => `${area}=${set}`)
-    .join();

@@ -21,7 +21,7 @@ import { selectSidecar } from '../../reconcilers/sidecar/sidecar.ts';
 import { augmentLabels, localityOfLabels } from '../../reconcilers/core/workload.ts';
 import { type Inputs, type MeshOptions, optionsOf } from '../inputs.ts';
 import type { PatchSets, PatchSources } from '../objects/patch-sources.ts';
-import { type ScopePatches, patchesKey, scopePatches } from './patch-sets.ts';
+import { type ScopePatches, patchesKey, scopePatches } from './scope-patches.ts';
 import { Reads } from './reads.ts';
 import { type SelectedNames, type WorkloadClass, workloadClass } from './workload-classes.ts';
 import type { Workloads } from '../objects/workloads.ts';

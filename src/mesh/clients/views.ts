@@ -6,7 +6,8 @@ import { egressImports, everything, importedPorts, takesPort } from '../../model
 import { type Traits, viewTraitsKey } from '../../model/traits.ts';
 import { type FoundBinding, candidatesFor, ruleClientOf, serviceFor } from './lookups.ts';
 import type { Inputs } from '../inputs.ts';
-import type { Patches, ViewPatches } from './patch-sets.ts';
+import type { Patches } from './patch-sets.ts';
+import type { ViewPatches } from './scope-patches.ts';
 import type { Namespaces } from './namespaces.ts';
 import type { RouteHost, RouteHosts } from './route-hosts.ts';
 import type { FoundRoutes, RouteBindings } from '../objects/route-bindings.ts';
