@@ -1,102 +1,25 @@
 import { expect, test } from 'vitest';
 import { TestMesh, connectedProxy, testEncoder } from '../../test/harness/mesh.ts';
 import { objectOf, proxy, route, service, slice } from '../../test/harness/lab.ts';
+import { CLOSED, KIND, type Pointer, placeOf, pointerFrontEnds } from '../../test/harness/pointers.ts';
 import type { Kind } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import type { Place } from '../api/place.ts';
-import type { HasProblems, Problem } from '../api/problem.ts';
 import { type Emit, Graph, type Input, type Write } from '../cache/graph.ts';
 import { buildMesh } from '../mesh.ts';
-import { type DestinationName, targetIn } from '../model/client.ts';
-import { MESH, type Parent, type RouteBinding } from '../model/route-binding.ts';
-import { precedence } from '../model/route.ts';
+import { MESH, type Parent } from '../model/route-binding.ts';
 import { declareVerdicts } from './findings/conditions.ts';
 import { ONE, defaultMeshOptions } from './inputs.ts';
 import type { InForce } from './objects/in-force.ts';
-import type { RouteFrontEnd } from './objects/route-bindings.ts';
-
-/** Leads all requests for a host to one service. */
-interface Pointer {
-  readonly host: string;
-  readonly to: string;
-  readonly parents: readonly Parent[];
-}
-
-const KIND = 'Pointer';
-
-const placeOf = ({ group, kind, namespace, name }: Parent): Place => ({
-  ...{ in: 'parents', ref: { group, kind, namespace, name } },
-});
-
-const destinationOf = ({ to }: Pointer): DestinationName => ({ host: to, subset: '', port: 80 });
-
-/** A kind of object with routes that Fairlead does not have: what it takes to add one. */
-function pointers(graph: Graph): { readonly input: Input<Pointer>; readonly frontEnd: RouteFrontEnd } {
-  const input = graph.input<Pointer>('objects.Pointer');
-  const refOf = (key: string) => {
-    const [source = '', namespace = '', name = ''] = key.split('/');
-    return { source, group: 'test', kind: KIND, namespace, name };
-  };
-  const bindings = graph.derive(
-    'routes of Pointers',
-    input,
-    (key, { host, to, parents }, _, emit: Emit<RouteBinding>) => {
-      const ref = refOf(key);
-      const { namespace, name } = ref;
-      const identity = { key: `${KIND}/${key}`, ref, namespace, name, createdAt: '2030-01-01T00:00:00Z' };
-      const needs = { clients: [], selectors: [], routerSelectors: [], targets: [{ host: to, takesRequests: true }] };
-      const holds = { hasRequests: true, hasConnections: false, features: [] };
-      emit(key, { ...identity, parents, hosts: [host], exportTo: ['*'], ...holds, needs });
-    },
-  );
-  const problems = graph.derive('problems of Pointers', input, (key, { parents }, _, emit: Emit<HasProblems>) => {
-    const rejecting = parents.filter(({ name }) => name === 'closed');
-    const found = rejecting.map((parent): Problem => {
-      const place = placeOf(parent);
-      return { object: refOf(key), field: 'spec.parents', reason: 'Conflicted', message: 'Allow it.', place };
-    });
-    if (found.length > 0) emit(key, { problems: found });
-  });
-  const frontEnd: RouteFrontEnd = {
-    kind: KIND,
-    bindings,
-    problems: [problems],
-    rules: {
-      isExclusive: false,
-      chosen: (_, found) => found,
-      canHold: () => true,
-      dependsOnNamespace: () => false,
-      connections: () => undefined,
-      unverifiedClaims: () => [],
-      countPieces: () => 1,
-      destinations(read, key) {
-        const pointer = read.get(input, key);
-        return pointer === undefined ? [] : [destinationOf(pointer)];
-      },
-      settle(read, key, _, { targets }) {
-        const pointer = read.get(input, key);
-        if (pointer === undefined) return undefined;
-        const target = targetIn(targets, destinationOf(pointer));
-        const { cluster } = target as Extract<typeof target, { kind: 'cluster' }>;
-        const backends = [{ target: { kind: 'cluster' as const, cluster } }];
-        const rule = {
-          ...{ name: '', owner: refOf(key), sources: [{ object: refOf(key), field: 'spec.to' }], matches: [] },
-          ...{ precedence: precedence.everyRequest, operation: pointer.to },
-          action: { kind: 'forward' as const, backends, mirrors: [], retriesStay: false },
-        };
-        return { rules: [rule], isComplete: true, problems: [] };
-      },
-    },
-  };
-  return { input, frontEnd };
-}
 
 const host = (name: string): string => `${name}.shop.svc.cluster.local`;
 const objects = ['a', 'b', 'c'].flatMap((name) => [service(`shop/${name}`), slice(`shop/${name}`, '10.0.1.1')]);
 const gateway = objectOf('Gateway', 'shop/edge', {
   spec: {
     selector: { app: 'edge' },
-    servers: [{ port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['x.test'] }],
+    servers: [
+      { port: { number: 80, name: 'http', protocol: 'HTTP' }, name: 'plain', hosts: ['x.test'] },
+      { port: { number: 8080, name: 'http-alt', protocol: 'HTTP' }, name: 'alt', hosts: ['x.test'] },
+    ],
   },
 });
 const EDGE: Parent = { group: 'networking.istio.io', kind: 'Gateway', namespace: 'shop', name: 'edge' };
@@ -111,13 +34,7 @@ class Lab {
 
   constructor(...more: readonly KubernetesObject[]) {
     this.mesh = new TestMesh({
-      frontEnds: {
-        routes: (graph) => {
-          const { input, frontEnd } = pointers(graph);
-          this.input ??= input;
-          return [frontEnd];
-        },
-      },
+      frontEnds: pointerFrontEnds(({ input }) => (this.input ??= input)),
     });
     this.mesh.apply([...objects, gateway, ...more]);
     for (const each of [proxy('client.shop'), router]) this.mesh.connect(each);
@@ -187,10 +104,46 @@ test.each([
 test('routes of another kind are attached to a gateway by reference, beside VirtualServices', () => {
   const lab = new Lab(route('shop/v', 'x.test', host('a'), { gateways: ['edge'] }, { uri: { prefix: '/v' } }));
   lab.point('other', { host: 'x.test', to: host('c'), parents: [{ ...EDGE, group: 'gateway.networking.k8s.io' }] });
-  expect(Object.values(lab.routes('edge.shop', 'x.test'))).toEqual([[to('a')]]);
+  const plain = () => lab.routes('edge.shop', 'x.test')['http.80'];
+  expect(plain()).toEqual([to('a')]);
   lab.point('p', { host: 'x.test', to: host('b'), parents: [EDGE] });
-  expect(Object.values(lab.routes('edge.shop', 'x.test'))).toEqual([[to('a'), to('b')]]);
+  expect(plain()).toEqual([to('a'), to('b')]);
   expect(lab.routes('client.shop', 'x.test')).toEqual({});
+});
+
+test('routes are attached to the servers of a gateway that their parents name, by section or port', () => {
+  const lab = new Lab();
+  const [plain, alt] = ['http.80', 'http.8080'];
+  const both = { [plain!]: [to('b')], [alt!]: [to('b')] };
+  const attached = (...parents: Partial<Parent>[]) => {
+    lab.point('p', { host: 'x.test', to: host('b'), parents: parents.map((parent) => ({ ...EDGE, ...parent })) });
+    return lab.routes('edge.shop', 'x.test');
+  };
+  expect(attached({})).toEqual(both);
+  expect(attached({ section: 'alt' })).toEqual({ [alt!]: [to('b')] });
+  expect(attached({ port: 80 })).toEqual({ [plain!]: [to('b')] });
+  expect(attached({ section: 'alt', port: 80 })).toEqual({});
+  expect(attached({ section: 'none' })).toEqual({});
+  expect(attached({ section: 'alt' }, { section: 'plain' })).toEqual(both);
+  expect(attached({ section: 'alt' }, {})).toEqual(both);
+});
+
+test('routes of another kind may be those of a delegate, lead nowhere, and come with a patch', () => {
+  const lab = new Lab();
+  const before = lab.mesh.json('client.shop').cds;
+  lab.point('p', { host: 'p.test', delegate: 'q', parents: [MESH] });
+  // Neither has a back end: requests are answered here.
+  expect(lab.routes('client.shop', 'p.test')).toEqual({ '80': [''] });
+  lab.point('q', { host: 'q.test', to: host('b'), parents: [MESH] });
+  expect(lab.routes('client.shop', 'p.test')).toEqual({ '80': [to('b')] });
+  expect(lab.mesh.json('client.shop').cds).toEqual(before);
+  lab.point('q', { host: 'q.test', to: host('c'), patch: { altStatName: 'pointed' }, parents: [MESH] });
+  expect(lab.routes('client.shop', 'p.test')).toEqual({ '80': [to('c')] });
+  const patched = lab.mesh.json('client.shop').cds as { name: string; altStatName?: string }[];
+  expect(patched.flatMap(({ name, altStatName }) => (altStatName === undefined ? [] : [name]))).toEqual([to('c')]);
+  lab.point('q', undefined);
+  expect(lab.routes('client.shop', 'p.test')).toEqual({ '80': [''] });
+  expect(lab.mesh.json('client.shop').cds).toEqual(before);
 });
 
 test('an object of another kind may have the name of a VirtualService', () => {
@@ -214,13 +167,11 @@ test('a host that a VirtualService names is its own, whatever wildcard another k
 test('of two parents, the one that rejects the routes has conditions of its own', () => {
   const graph = new Graph();
   const made: { input?: Input<Pointer> } = {};
-  const mesh = buildMesh(graph, testEncoder(), {
-    routes: (of) => {
-      const { input, frontEnd } = pointers(of);
-      made.input = input;
-      return [frontEnd];
-    },
-  });
+  const mesh = buildMesh(
+    graph,
+    testEncoder(),
+    pointerFrontEnds(({ input }) => (made.input = input)),
+  );
   const input = made.input!;
   const metadata = { namespace: 'shop', name: 'p', uid: 'u', generation: 3 };
   const verdicts = declareVerdicts(graph, mesh.inputs, mesh.problems, {
@@ -242,8 +193,15 @@ test('of two parents, the one that rejects the routes has conditions of its own'
       says: conditions.map(({ type, status, observedGeneration }) => `${type} ${status} ${observedGeneration}`),
     }));
   };
-  const closed: Parent = { ...EDGE, name: 'closed' };
+  const closed: Parent = { ...EDGE, name: CLOSED };
   const fine = { at: 'edge', says: ['Accepted True 3', 'ResolvedRefs True 3'] };
   expect(write(EDGE, closed)).toEqual([fine, { at: 'closed', says: ['Accepted False 3', 'ResolvedRefs True 3'] }]);
   expect(write(EDGE)).toEqual([fine]);
+  // Sections of one parent are places of their own.
+  const [plain, alt] = ['plain', 'alt'].map((section) => ({ ...EDGE, section }));
+  expect(write(plain!, { ...alt!, name: CLOSED })).toEqual([
+    fine,
+    { at: 'closed', says: ['Accepted False 3', 'ResolvedRefs True 3'] },
+  ]);
+  expect(write(plain!, alt!)).toEqual([fine, fine]);
 });

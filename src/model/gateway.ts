@@ -20,7 +20,7 @@ export interface GatewayModel extends Aged {
 export interface GatewayServer {
   /** `spec.servers[0]` */
   readonly field: string;
-  /** For statistics; may be empty. */
+  /** For statistics, and for routes that are attached to it alone; may be empty. */
   readonly name: string;
   readonly port: ServerPort;
   /** IP address or `unix://path`; empty: every address. */

@@ -10,6 +10,10 @@ export interface Parent {
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
+  /** Only the servers of this name. Absent: all. */
+  readonly section?: string;
+  /** Only the servers on this port. Absent: all. */
+  readonly port?: number;
 }
 
 /** All sidecars. */
@@ -19,7 +23,7 @@ export function isMesh({ group, kind }: Parent): boolean {
   return group === MESH.group && kind === MESH.kind;
 }
 
-/** Equal for equal parents: `group/kind/namespace/name`. */
+/** Equal for parents that are one object: `group/kind/namespace/name`. */
 export function parentKey({ group, kind, namespace, name }: Parent): string {
   return `${group}/${kind}/${namespace}/${name}`;
 }
@@ -31,6 +35,24 @@ export function parseParentKey(key: string): Parent {
 }
 
 export const MESH_KEY = parentKey(MESH);
+
+/** The objects other than the mesh that a route is attached to, each once, by key. */
+export function gatewaysOf({ parents }: Pick<RouteBinding, 'parents'>): ReadonlyMap<string, readonly Parent[]> {
+  return Map.groupBy(
+    parents.filter((parent) => !isMesh(parent)),
+    parentKey,
+  );
+}
+
+/** Whether one of these parents, which are one object, takes in a server of it. */
+export function takeIn(
+  parents: readonly Parent[],
+  { name, port: { number } }: { readonly name: string; readonly port: { readonly number: number } },
+): boolean {
+  return parents.some(
+    ({ section, port }) => (section === undefined || section === name) && (port === undefined || port === number),
+  );
+}
 
 /** Where a route leads, as far as clients may see it differently. */
 export interface RouteTarget {

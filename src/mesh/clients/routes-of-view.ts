@@ -199,26 +199,33 @@ const portOfTable = (table: string, port: number): number => (table === proxyTab
 function usesOf(
   chosen: readonly FoundRoutes[],
   { view, local: isLocal }: ViewPart,
-  { host, table }: Pick<HostPlace, 'host' | 'table'>,
+  place: Pick<HostPlace, 'host' | 'table'>,
   listenerPort: number,
   read: Reader,
   { bindings, patches }: ViewRouteDeps,
 ): readonly ViewRouteUse[] {
-  const set = view.patches?.routes;
-  const slot: Slot = {
-    type: 'route',
-    direction: 'outbound',
-    host,
-    table,
-    ...(listenerPort !== 0 && { port: listenerPort }),
-  };
-  const patched = set !== undefined && patches?.isPatched(read, set, slot) === true ? { set, slot } : undefined;
+  const { host, table } = place;
+  const patched = patchedAt(view.patches?.routes, place, listenerPort, read, patches);
   return chosen.map(({ key }) => {
     const local = isLocal && bindings.dependsOnNamespace(read, key);
     const routes = [partKey({ view, local }), listenerPort, key].join('|');
     const use = { key, routes, view, local, listenerPort };
     return patched === undefined ? use : { ...use, routes: `${routes}|${table}|${host}`, patched };
   });
+}
+
+/** Absent, or a set that does not patch routes there: nothing patches them. */
+function patchedAt(
+  set: string | undefined,
+  { host, table }: Pick<HostPlace, 'host' | 'table'>,
+  listenerPort: number,
+  read: Reader,
+  patches: Patches | undefined,
+): PatchedRoutes | undefined {
+  if (set === undefined || patches === undefined) return undefined;
+  const port = listenerPort === 0 ? {} : { port: listenerPort };
+  const slot: Slot = { type: 'route', direction: 'outbound', host, table, ...port };
+  return patches.isPatched(read, set, slot) ? { set, slot } : undefined;
 }
 
 /** A view's virtual hosts for clients in its own namespace are kept separately from those for all others. */

@@ -2,7 +2,7 @@ import type { ObjectRef } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Index } from '../../cache/graph.ts';
 import type { GatewayModel } from '../../model/gateway.ts';
 import { type Labels, printSelector } from '../../model/labels.ts';
-import { type RouteFeature, parentKey } from '../../model/route-binding.ts';
+import { type RouteFeature, gatewaysOf, parentKey } from '../../model/route-binding.ts';
 import type { RouteBindings } from '../objects/route-bindings.ts';
 import { wholeOf } from '../whole.ts';
 
@@ -19,8 +19,8 @@ export function declareGatewaysOfRoutes(
   feature: RouteFeature,
   { bindings, gateways }: { readonly bindings: RouteBindings; readonly gateways: Collection<GatewayModel> },
 ): Index<GatewayOfRoutes> {
-  const byParent = graph.index(`routes with ${feature} by parent`, bindings.all, (_, { features, parents }) =>
-    features.includes(feature) ? parents.map(parentKey) : [],
+  const byParent = graph.index(`routes with ${feature} by parent`, bindings.all, (_, binding) =>
+    binding.features.includes(feature) ? [...gatewaysOf(binding).keys()] : [],
   );
   const found = graph.derive(
     `gateways with ${feature}`,

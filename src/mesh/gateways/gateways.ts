@@ -15,12 +15,12 @@ import type { BoundServer, GatewayModel } from '../../model/gateway.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
 import type { ConnectionRoutes } from '../../model/l4-routes.ts';
 import {
-  type Parent,
   type RouteBinding,
   gatewayPrecedence,
-  isMesh,
+  gatewaysOf,
   isSeenFrom,
   parentKey,
+  takeIn,
 } from '../../model/route-binding.ts';
 import type { RouteBindings } from '../objects/route-bindings.ts';
 import { type ReconciledGateway, reconcileGateway } from '../../reconcilers/gateway/gateway.ts';
@@ -136,8 +136,7 @@ function declareListeners(graph: Graph, deps: AutoPassthroughDeps, routers: Rout
   const forwarding = graph.index(
     'forwarding routes by gateway',
     deps.bindings.all,
-    (_, { hasConnections, parents }) =>
-      hasConnections ? parents.filter((parent) => !isMesh(parent)).map(parentKey) : [],
+    (_, binding) => (binding.hasConnections ? [...gatewaysOf(binding).keys()] : []),
     (a, b) => compareAge(a.value, b.value),
   );
   const listeners = graph.derive('routerListeners', sets, (key, set, _, emit: Emit<RouterListener>) => {
@@ -253,25 +252,26 @@ function forwardsOf(
   byGateway: Index<RouteBinding>,
   deps: GatewayDeps,
 ): ServerForwards {
-  const all = routesOf(read, byGateway, deps.bindings, bound.ref, router.namespace);
+  const all = routesOf(read, byGateway, deps.bindings, bound, router.namespace);
   const routes = routesOfServer(bound, all);
   const destinations = routes.flatMap(({ route }) => route.destinations);
   const { number } = bound.server.port;
   return { routes, targets: connectionTargetsOf(destinations, number, viewOfRouter(router), read, deps) };
 }
 
-/** The routes of a Gateway for connections that routers in a namespace see, in order of precedence. */
+/** The routes of a server for connections that routers in a namespace see, in order of precedence. */
 function routesOf(
   read: Reader,
   byGateway: Index<RouteBinding>,
   bindings: RouteBindings,
-  gateway: Parent,
+  { ref, server }: BoundServer,
   namespace: string,
 ): readonly ConnectionRoutes[] {
+  const gateway = parentKey(ref);
   return read
-    .group(byGateway, parentKey(gateway))
+    .group(byGateway, gateway)
     .map((member) => member.value)
-    .filter((binding) => isSeenFrom(binding, namespace))
+    .filter((binding) => isSeenFrom(binding, namespace) && takeIn(gatewaysOf(binding).get(gateway) ?? [], server))
     .sort((a, b) => gatewayPrecedence(a, namespace) - gatewayPrecedence(b, namespace))
     .flatMap(({ key }) => bindings.connections(read, key) ?? []);
 }

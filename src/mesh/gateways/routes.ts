@@ -17,9 +17,10 @@ import {
   type Parent,
   type RouteBinding,
   gatewayPrecedence,
-  isMesh,
+  gatewaysOf,
   isSeenFrom,
   parentKey,
+  takeIn,
 } from '../../model/route-binding.ts';
 import { joinRoutes, reachedOf } from '../resources/encoded-routes.ts';
 import { declareClaimFindings } from './claims.ts';
@@ -252,15 +253,14 @@ function declareHosts(
     deps.bindings.all,
     (key, binding, read, emit: Emit<HostClaim>) => {
       if (!binding.hasRequests) return;
-      for (const parent of binding.parents) {
-        if (isMesh(parent)) continue;
-        for (const { key: serversKey, value: servers } of read.group(ofGateway, parentKey(parent))) {
+      for (const [gateway, parents] of gatewaysOf(binding)) {
+        for (const { key: serversKey, value: servers } of read.group(ofGateway, gateway)) {
           const router = read.get(routers, servers.router);
           if (router === undefined || !isSeenFrom(binding, router.namespace)) continue;
           const client = routerClient(router, read, deps);
           const holdsOn = (listenerPort: number): boolean =>
-            deps.bindings.canHold(read, key, { client, parent, listenerPort });
-          for (const claim of claimsOf(binding, servers, router, holdsOn))
+            deps.bindings.canHold(read, key, { client, parent: servers.parent, listenerPort });
+          for (const claim of claimsOf(binding, parents, servers, router, holdsOn))
             emit(`${serversKey}|${claim.order.server}|${claim.host}|${key}`, claim);
         }
       }
@@ -320,9 +320,12 @@ function compareClaims({ order: a }: HostClaim, { order: b }: HostClaim): number
 /**
  * The hosts that routes have on the servers of a Gateway. The routes are those for the first server that these
  * fit: on other servers of the same table they are identical.
+ *
+ * @param parents those of the routes that are this Gateway.
  */
 function* claimsOf(
   binding: RouteBinding,
+  parents: readonly Parent[],
   { table, router, parent, ref, age, servers }: TableServers,
   { namespace }: RouterClass,
   holdsOn: (port: number) => boolean,
@@ -330,6 +333,7 @@ function* claimsOf(
   let source: RouteSource | undefined;
   const hostsOf = intersectionWith(binding.hosts);
   for (const [index, server] of servers.entries()) {
+    if (!takeIn(parents, server)) continue;
     const hosts = hostsOf(hostsFor(server, binding.namespace));
     const port = server.port.number;
     if (hosts.length === 0) continue;
