@@ -409,3 +409,17 @@ test('the interner forgets when it is full, and is right nevertheless', () => {
   const interner = new Interner(10);
   for (let i = 0; i < 100; i++) expect(interner.value({ i: i % 15 })).toEqual({ i: i % 15 });
 });
+
+test('of the status of a kind with conditions is kept what we may write, wherever it stands', () => {
+  const lists = {
+    conditions: [{}],
+    parents: [{ x: 1 }],
+    ancestors: [{}],
+    listeners: [{ name: 'a' }],
+    addresses: ['1'],
+  };
+  const trimmed = (status: object) =>
+    (shape('Gateway').trim({ metadata: { name: 'a' }, status }) as { status?: unknown }).status;
+  expect(trimmed({ ...lists, observedGeneration: 2, other: [1] })).toEqual({ ...lists, observedGeneration: 2 });
+  expect(trimmed({ parents: 'odd', listeners: {} })).toBeUndefined();
+});

@@ -47,7 +47,8 @@ export function shapeOf(kind: Kind<KindName>, interner: Interner): Shape {
 
 function trimCustom(raw: Json, interner: Interner): Json {
   const { metadata } = raw;
-  const { conditions, addresses, observedGeneration } = object(raw['status']);
+  const status = object(raw['status']);
+  const { observedGeneration } = status;
   return {
     metadata: {
       ...meta(metadata, interner, 'uid', 'generation', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'),
@@ -56,12 +57,16 @@ function trimCustom(raw: Json, interner: Interner): Json {
     },
     ...(raw['spec'] === undefined ? {} : { spec: raw['spec'] }),
     ...present('status', {
-      ...(Array.isArray(conditions) ? { conditions } : {}),
-      ...(Array.isArray(addresses) ? { addresses } : {}),
+      ...Object.fromEntries(
+        STATUS_LISTS.filter((list) => Array.isArray(status[list])).map((list) => [list, status[list]]),
+      ),
       ...(isGeneration(observedGeneration) ? { observedGeneration } : {}),
     }),
   };
 }
+
+/** What is compared with what we would write. */
+const STATUS_LISTS = ['conditions', 'addresses', 'parents', 'ancestors', 'listeners'];
 
 /** A number, or, as Istio writes it, its text: anybody may write anything there. */
 function isGeneration(value: unknown): boolean {

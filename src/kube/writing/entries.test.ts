@@ -86,3 +86,29 @@ test('what was said at a place is found there', () => {
   expect(conditionsAt(status, parent('a'))).toEqual(entry('a')['conditions']);
   expect(conditionsAt(status, parent('b'))).toBeUndefined();
 });
+
+const listener = (name: string, attachedRoutes = 1): Place => ({
+  ...{ in: 'listeners', name },
+  facts: { attachedRoutes, supportedKinds: [{ kind: 'HTTPRoute' }] },
+});
+const mergeListeners = (existing: unknown, ...places: Place[]) =>
+  mergeEntries('listeners', existing, said(...places), own, now);
+
+test('a listener has an entry by its name, with its facts, which are written when they change', () => {
+  const written = mergeListeners(undefined, listener('a'), listener('b'));
+  expect(written?.[0]).toEqual({
+    ...{ name: 'a', attachedRoutes: 1, supportedKinds: [{ kind: 'HTTPRoute' }] },
+    conditions: [{ ...accepted(), lastTransitionTime: now }],
+  });
+  expect(mergeListeners(written, listener('a'), listener('b'))).toBeUndefined();
+  expect(mergeListeners(written, listener('a', 2), listener('b'))).toEqual([
+    { ...(written?.[0] as Json), attachedRoutes: 2 },
+    written?.[1],
+  ]);
+  expect(mergeListeners(written, listener('b'))).toEqual([written?.[1]]);
+  expect(conditionsAt({ listeners: written }, listener('b'))).toEqual((written?.[1] as Json)['conditions']);
+});
+
+test('listeners of a Gateway of which we say nothing are left alone', () => {
+  expect(mergeListeners([{ name: 'a', attachedRoutes: 3, conditions: [] }])).toBeUndefined();
+});

@@ -1,5 +1,7 @@
+import { isDeepStrictEqual } from 'node:util';
 import { isObject, type Json } from '../../api/json.ts';
 import { type Place, type StatusReference, placeKey } from '../../api/place.ts';
+import { isSame } from '../client/comparison.ts';
 import { type DesiredCondition, mergeConditions } from './conditions.ts';
 
 /** Lists in a status whose entries have conditions of their own. */
@@ -14,11 +16,12 @@ export interface DesiredConditions {
 export const CONTROLLER = 'fairlead.dev/gateway-controller';
 
 /** How many entries a list may have. Source: the CRDs of the Gateway API. */
-const MOST: Readonly<Record<EntryList, number>> = { parents: 32, ancestors: 16 };
+const MOST: Readonly<Record<EntryList, number>> = { parents: 32, ancestors: 16, listeners: 64 };
 
 /**
  * The list to write, or undefined if the existing one says the same. Entries of other controllers stay as they are, in
- * their order; ours that are no longer desired are removed. If the list is full, what is left of ours is left out.
+ * their order; ours that are no longer desired are removed. If the list is full, what is left of ours is left out. A list
+ * of listeners has one owner: if none is desired, it is somebody else's.
  *
  * @param own types of conditions that are ours alone.
  */
@@ -32,6 +35,7 @@ export function mergeEntries(
   const wanted = new Map(
     desired.filter(({ place }) => place.in === list).map((placed) => [placeKey(placed.place), placed]),
   );
+  if (list === 'listeners' && wanted.size === 0) return undefined;
   const merged: unknown[] = [];
   let changed = false;
   for (const there of Array.isArray(existing) ? existing : []) {
@@ -48,9 +52,14 @@ export function mergeEntries(
     }
     wanted.delete(key);
     const entry = there as Json;
+    const facts = differingFacts(entry, placed.place);
     const conditions = mergeConditions(entry['conditions'], placed.conditions, own, now);
-    if (conditions !== undefined) changed = true;
-    merged.push(conditions === undefined ? there : { ...entry, conditions });
+    if (conditions === undefined && facts === undefined) {
+      merged.push(there);
+      continue;
+    }
+    changed = true;
+    merged.push({ ...entry, ...facts, ...(conditions && { conditions }) });
   }
   for (const { place, conditions } of wanted.values()) {
     if (merged.length >= MOST[list]) break;
@@ -63,6 +72,10 @@ export function mergeEntries(
 /** What an entry of ours is about; undefined: it is not ours. */
 function placeOf(list: EntryList, entry: unknown): Place | undefined {
   if (!isObject(entry)) return undefined;
+  if (list === 'listeners') {
+    const { name } = entry;
+    return typeof name === 'string' ? { in: list, name, facts: {} } : undefined;
+  }
   const ref = entry[refField[list]];
   if (entry['controllerName'] !== CONTROLLER || !isObject(ref)) return undefined;
   // A field of another type cannot be equal to one of ours.
@@ -75,10 +88,20 @@ function identityOf(place: Place): Json {
   switch (place.in) {
     case 'object':
       return {};
+    case 'listeners':
+      return { ...place.facts, name: place.name };
     case 'parents':
     case 'ancestors':
       return { [refField[place.in]]: place.ref, controllerName: CONTROLLER };
   }
+}
+
+/** Undefined: the entry says what the place does. */
+function differingFacts(entry: Json, place: Place): Json | undefined {
+  if (place.in !== 'listeners') return undefined;
+  const { facts } = place;
+  const isTold = Object.keys(facts).every((field) => isSame(() => isDeepStrictEqual(entry[field], facts[field])));
+  return isTold ? undefined : facts;
 }
 
 /** The conditions that a status has at a place; undefined: none. */

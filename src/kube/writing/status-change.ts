@@ -93,17 +93,15 @@ function mergedLists(
   return merged.length === 0 ? undefined : Object.fromEntries(merged);
 }
 
-const ENTRY_LISTS: readonly EntryList[] = ['parents', 'ancestors'];
+const ENTRY_LISTS: readonly EntryList[] = ['parents', 'ancestors', 'listeners'];
 
 /** The part that we write. */
 export function statusOf(object: KubernetesObject & { readonly status?: unknown }): Json {
-  const { conditions, addresses, observedGeneration, parents, ancestors } = isObject(object.status)
-    ? object.status
-    : {};
+  const status = isObject(object.status) ? object.status : {};
+  const { conditions, addresses, observedGeneration } = status;
   return {
     ...(conditions !== undefined && { conditions }),
-    ...(parents !== undefined && { parents }),
-    ...(ancestors !== undefined && { ancestors }),
+    ...Object.fromEntries(ENTRY_LISTS.filter((list) => status[list] !== undefined).map((list) => [list, status[list]])),
     ...(addresses !== undefined && { addresses }),
     ...(observedGeneration !== undefined && { observedGeneration }),
   };
