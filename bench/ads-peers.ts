@@ -63,7 +63,7 @@ export async function startServer(worldOf: (stream: string) => World, rollouts?:
         }, 10);
       },
       disconnected: () => {},
-      refused: (refusal) => console.warn('refused', refusal),
+      rejected: (rejection) => console.warn('rejected', rejection),
     },
   });
   return server;

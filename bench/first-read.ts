@@ -43,7 +43,7 @@ async function measure(clusters: number, services: number): Promise<void> {
   const heapBytes = getHeapStatistics().heap_size_limit;
   const engine = await startEngine({
     ...{ mesh: defaultMeshOptions, protos: createProtos(), plaintext: { host: '127.0.0.1', port: 0 } },
-    ...{ batch: { quiet: 50, max: 250 }, log, refused: ignored, notAdmitted: ignored, heapBytes, signal },
+    ...{ batch: { quiet: 50, max: 250 }, log, rejected: ignored, notAdmitted: ignored, heapBytes, signal },
   });
   for (const object of scaleObjects(options)) engine.objects.upsert(object.kind as 'Service', object);
   const other = fork(import.meta.filename, ['serve', String(services)]);

@@ -72,7 +72,7 @@ async function measureAll(): Promise<void> {
     plaintext: { host: '127.0.0.1', port: 0 },
     batch: { quiet: 50, max: 250 },
     log,
-    refused: ignored,
+    rejected: ignored,
     notAdmitted: ignored,
     heapBytes: getHeapStatistics().heap_size_limit,
     signal,

@@ -74,7 +74,7 @@ const server = await startAdsServer({
       write(inputs.proxies.write(stream, undefined));
       write(inputs.asked.write(stream, undefined));
     },
-    refused: (refusal) => console.warn('refused', refusal),
+    rejected: (rejection) => console.warn('rejected', rejection),
   },
 });
 graph.observe((draft) => server.apply(mesh.publicationOf(draft)));

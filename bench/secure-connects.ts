@@ -63,7 +63,7 @@ const engine = await startEngine({
   secure,
   batch: { quiet: 50, max: 250 },
   log,
-  refused: (refusal) => console.warn('rejected', refusal),
+  rejected: (rejection) => console.warn('rejected', rejection),
   notAdmitted: (refusal) => console.warn('not admitted', refusal),
   heapBytes: getHeapStatistics().heap_size_limit,
   signal: new AbortController().signal,

@@ -38,7 +38,7 @@ const engine = await startEngine({
   log,
   canaries: CANARIES,
   tenantOf: () => 'ns-0',
-  refused: (refusal) => console.warn('rejected', refusal),
+  rejected: (rejection) => console.warn('rejected', rejection),
   notAdmitted: (refusal) => console.warn('not admitted', refusal),
   heapBytes: getHeapStatistics().heap_size_limit,
   signal,

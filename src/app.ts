@@ -198,7 +198,7 @@ function engineSettings(
     arrivesPiecemeal: source.kind === 'kubernetes',
     limits: { maxStreams: streams.most, maxAgeMs: streams.maxAge },
     log,
-    refused: ({ stream: _, ...refusal }) => log.warn('Proxy rejected resources', refusal),
+    rejected: ({ stream: _, ...rejection }) => log.warn('Proxy rejected resources', rejection),
     notAdmitted: ({ kind: _, ...refusal }) => log.warn('Proxy refused: limit on different proxies reached', refusal),
     heapBytes: getHeapStatistics().heap_size_limit,
     ...(adsTimes && { adsTimes }),

@@ -25,7 +25,7 @@ export interface ResourceType {
    * the name.
    */
   readonly refersTo?: string;
-  /** Clients may refuse it: a new version goes to one client of a build first. */
+  /** Clients may reject it: a new version goes to one client of a build first. */
   readonly isTried?: boolean;
   /** When replaced or removed, it keeps serving what it has accepted until the client's drain time is over (LDS). */
   readonly drains?: boolean;
@@ -123,7 +123,7 @@ export interface DisconnectedProxy extends Pick<ConnectedProxy, 'stream' | 'node
 }
 
 /** A response that a proxy rejected, as far as the rejection could be pinned to resources. */
-export interface Refusal {
+export interface Rejection {
   readonly stream: string;
   readonly nodeId: string;
   readonly build: string;
@@ -139,7 +139,7 @@ export interface Refusal {
 
 /** What the protocol layer reports to the rest of the program. Called synchronously; must be cheap. */
 export interface AdsEvents {
-  /** Before `connected`: why to refuse this proxy, ending its stream; undefined to admit it. */
+  /** Before `connected`: why to reject this proxy, ending its stream; undefined to admit it. */
   admit?(proxy: ConnectedProxy, address: string): Denial | undefined;
   /**
    * The answer is a `WorldChange` for the stream in a later publication; until then its requests wait. `address`: the
@@ -151,7 +151,7 @@ export interface AdsEvents {
   disconnected(proxy: DisconnectedProxy): void;
   /** A stream requests a type that is computed on demand, for the first time. It has been `connected`. */
   asked?(stream: string, typeUrl: string): void;
-  refused(refusal: Refusal): void;
+  rejected(rejection: Rejection): void;
   /** All that a change means for one client is on its way, this many milliseconds after the change came. */
   converged?(ms: number): void;
 }

@@ -5,7 +5,7 @@ import { printProxies, printStatus } from './status-text.ts';
 const AT = Date.parse('2026-01-01T12:00:00Z');
 const ago = (seconds: number): string => new Date(AT - seconds * 1_000).toISOString();
 
-const synced: TypeReport = { synced: true, owed: 0, refused: [], refusedCount: 0, overdue: [] };
+const synced: TypeReport = { synced: true, owed: 0, rejected: [], rejectedCount: 0, overdue: [] };
 
 const proxy = (name: string, changes: Partial<ProxyReport> = {}): ProxyReport => ({
   ...{ proxy: name, node: `sidecar~10.0.0.1~${name}~x`, stream: `s${name}`, build: 'envoy 1.40.0' },
@@ -15,7 +15,7 @@ const proxy = (name: string, changes: Partial<ProxyReport> = {}): ProxyReport =>
 
 const object = (changes: Partial<ObjectReport> = {}): ObjectReport => ({
   ...{ object: 'VirtualService/shop/a', generation: 2, isDeleted: false, since: ago(15), state: 'waiting' },
-  ...{ waiting: [], waitingCount: 0, refusals: [], refusingCount: 0 },
+  ...{ waiting: [], waitingCount: 0, rejections: [], rejectingCount: 0 },
   ...changes,
 });
 
@@ -31,7 +31,7 @@ const report = (
 const waiting = (...names: readonly string[]): ObjectReport['waiting'] =>
   names.map((name) => ({ proxy: name, stream: `s${name}`, since: ago(10) }));
 
-const refusal = {
+const rejection = {
   ...{
     proxy: 'bad.shop',
     build: 'envoy 1.40.0',
@@ -53,7 +53,7 @@ test('endpoints that are held are listed', () => {
 });
 
 test('proxies with trouble come first, and objects say who is waited for, or who rejects them and why', () => {
-  const rejecting = { ...synced, refused: ['80'], refusedCount: 1, error: 'bad weights' };
+  const rejecting = { ...synced, rejected: ['80'], rejectedCount: 1, error: 'bad weights' };
   const behind = { ...synced, synced: false, owed: 3, unansweredSince: ago(300) };
   const proxies = [
     proxy('a.shop'),
@@ -69,7 +69,7 @@ test('proxies with trouble come first, and objects say who is waited for, or who
       waiting: waiting('p1'),
       waitingCount: 1,
     }),
-    object({ object: 'Sidecar/shop/s', state: 'rejected', inForce: 1, refusals: [refusal], refusingCount: 1 }),
+    object({ object: 'Sidecar/shop/s', state: 'rejected', inForce: 1, rejections: [rejection], rejectingCount: 1 }),
     object({ object: 'Sidecar/shop/t', inForce: 'nothing' }),
   ];
   expect(printStatus([report(proxies, objects)]).split('\n')).toEqual([
@@ -113,11 +113,11 @@ test('an object is one line for all replicas with the same generation of it', ()
 test('one proxy is shown by type, with the objects that wait for it or that it rejects', () => {
   const types = {
     cds: { ...synced, synced: false, owed: 3, unansweredSince: ago(90), overdue: ['cold'] },
-    rds: { ...synced, refused: ['80', '81'], refusedCount: 7, error: 'bad weights' },
+    rds: { ...synced, rejected: ['80', '81'], rejectedCount: 7, error: 'bad weights' },
   };
   const objects = [
     object({ waiting: waiting('bad.shop'), waitingCount: 9 }),
-    object({ object: 'Sidecar/shop/s', state: 'rejected', inForce: 1, refusals: [refusal], refusingCount: 1 }),
+    object({ object: 'Sidecar/shop/s', state: 'rejected', inForce: 1, rejections: [rejection], rejectingCount: 1 }),
     object({ object: 'Gateway/shop/g', waiting: waiting('p1'), waitingCount: 1 }),
   ];
   const one = proxy('bad.shop', { synced: false, behindSince: ago(90), types });

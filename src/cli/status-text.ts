@@ -80,8 +80,8 @@ function printProxy(proxy: ProxyReport, report: StatusReport): string {
 
 /** What an object has to do with one proxy; undefined: nothing. */
 function wordOf(object: ObjectReport, { proxy, stream }: ProxyReport, report: StatusReport): string | undefined {
-  const refusal = object.refusals.find((each) => each.proxy === proxy);
-  if (refusal !== undefined) return withForce(`rejected: ${printRefusal(refusal)}`, object);
+  const rejection = object.rejections.find((each) => each.proxy === proxy);
+  if (rejection !== undefined) return withForce(`rejected: ${printRejection(rejection)}`, object);
   const waiting = object.waiting.find((each) => each.stream === stream);
   return waiting && withForce(`not acknowledged for ${age(waiting.since, report)}`, object);
 }
@@ -113,8 +113,8 @@ function join(a: Joined, b: Joined): Joined {
     ...(inForce !== undefined && { inForce }),
     waiting: [...a.waiting, ...b.waiting],
     waitingCount: a.waitingCount + b.waitingCount,
-    refusals: [...a.refusals, ...b.refusals],
-    refusingCount: a.refusingCount + b.refusingCount,
+    rejections: [...a.rejections, ...b.rejections],
+    rejectingCount: a.rejectingCount + b.rejectingCount,
   };
 }
 
@@ -123,11 +123,13 @@ function beginning({ object, generation, isDeleted, age }: Joined): string[] {
 }
 
 function progressOf(object: Joined): string {
-  const { refusals, refusingCount, waiting, waitingCount } = object;
-  const [first] = refusals;
+  const { rejections, rejectingCount, waiting, waitingCount } = object;
+  const [first] = rejections;
   const parts: string[] = [];
-  if (refusingCount > 0)
-    parts.push(`rejected by ${named(refusals, refusingCount)}${first === undefined ? '' : `: ${printRefusal(first)}`}`);
+  if (rejectingCount > 0)
+    parts.push(
+      `rejected by ${named(rejections, rejectingCount)}${first === undefined ? '' : `: ${printRejection(first)}`}`,
+    );
   if (waitingCount > 0) parts.push(`waits for ${named(waiting, waitingCount)}`);
   return withForce(parts.length === 0 ? 'on its way' : parts.join('; '), object);
 }
@@ -137,7 +139,7 @@ function withForce(text: string, { inForce }: Pick<ObjectReport, 'inForce'>): st
   return `${text}; ${inForce === 'nothing' ? 'nothing of it' : `generation ${inForce}`} is in force`;
 }
 
-function printRefusal({ typeUrl, name, message }: ObjectReport['refusals'][number]): string {
+function printRejection({ typeUrl, name, message }: ObjectReport['rejections'][number]): string {
   return `${quoteName(typeUrl.slice(typeUrl.lastIndexOf('.') + 1))} ${quoteName(name)}: ${quoteWords(message)}`;
 }
 
@@ -156,7 +158,7 @@ function isFine(proxy: ProxyReport): boolean {
 }
 
 function rejects({ types }: ProxyReport): number {
-  return Object.values(types).reduce((sum, { refusedCount }) => sum + refusedCount, 0);
+  return Object.values(types).reduce((sum, { rejectedCount }) => sum + rejectedCount, 0);
 }
 
 function stateOf(proxy: ProxyReport, report: StatusReport): string {
@@ -167,16 +169,16 @@ function stateOf(proxy: ProxyReport, report: StatusReport): string {
   return [...rejecting, behind].join(', ');
 }
 
-function typeState({ synced, refusedCount, unansweredSince }: TypeReport, report: StatusReport): string {
-  const rejecting = refusedCount === 0 ? [] : [`REJECTS ${refusedCount}`];
+function typeState({ synced, rejectedCount, unansweredSince }: TypeReport, report: StatusReport): string {
+  const rejecting = rejectedCount === 0 ? [] : [`REJECTS ${rejectedCount}`];
   if (synced) return rejecting[0] ?? 'SYNCED';
   const behind = unansweredSince === undefined ? 'BEHIND' : `NO ANSWER ${age(unansweredSince, report)}`;
   return [...rejecting, behind].join(', ');
 }
 
-function detailsOf({ refused, refusedCount, error, overdue }: TypeReport): string {
+function detailsOf({ rejected, rejectedCount, error, overdue }: TypeReport): string {
   return [
-    ...(refusedCount > 0 ? [`rejects ${list(refused.map(quoteName), refusedCount)}`] : []),
+    ...(rejectedCount > 0 ? [`rejects ${list(rejected.map(quoteName), rejectedCount)}`] : []),
     ...(error === undefined ? [] : [quoteWords(error)]),
     ...(overdue.length > 0 ? [`long overdue: ${list(overdue)}`] : []),
   ].join('; ');

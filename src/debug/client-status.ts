@@ -23,9 +23,9 @@ export function clientStatus(protos: Protos, proxy: ProxyState): EncodedResource
 }
 
 function typeStatus(type: ProxyTypeState) {
-  const { typeUrl: url, sentAt, error, refused } = type;
+  const { typeUrl: url, sentAt, error, rejected } = type;
   const sent = sentAt && timestamp(sentAt);
-  const details = error ?? (refused.length > 0 ? `rejects ${refused.slice(0, MOST_NAMES).join(', ')}` : undefined);
+  const details = error ?? (rejected.length > 0 ? `rejects ${rejected.slice(0, MOST_NAMES).join(', ')}` : undefined);
   return {
     // Names are names, whole or host by host: Istio's tools know only the whole table.
     typeUrl: url === HOST ? NAME_TABLE : url,
@@ -38,8 +38,8 @@ function typeStatus(type: ProxyTypeState) {
 /** Enough to see a pattern. */
 const MOST_NAMES = 20;
 
-function statusOf({ sent, synced, error, refused }: ProxyTypeState): 'ERROR' | 'NOT_SENT' | 'SYNCED' | 'STALE' {
-  if (error !== undefined || refused.length > 0) return 'ERROR';
+function statusOf({ sent, synced, error, rejected }: ProxyTypeState): 'ERROR' | 'NOT_SENT' | 'SYNCED' | 'STALE' {
+  if (error !== undefined || rejected.length > 0) return 'ERROR';
   if (sent === '') return 'NOT_SENT';
   return synced ? 'SYNCED' : 'STALE';
 }

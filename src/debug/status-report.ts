@@ -46,8 +46,8 @@ export interface ObjectReport {
    * Of some of the proxies that reject it, the first thing that each rejects. Once another generation is in force for
    * that, these are the proxies that did, connected or not.
    */
-  readonly refusals: readonly RefusalReport[];
-  readonly refusingCount: number;
+  readonly rejections: readonly RejectionReport[];
+  readonly rejectingCount: number;
 }
 
 export interface WaitingReport {
@@ -58,7 +58,7 @@ export interface WaitingReport {
   readonly since: string;
 }
 
-export interface RefusalReport {
+export interface RejectionReport {
   readonly proxy: string;
   readonly build: string;
   readonly typeUrl: string;
@@ -93,8 +93,8 @@ export interface TypeReport {
   /** When the oldest response was sent that it has not answered. */
   readonly unansweredSince?: string;
   /** Some of the names whose present version it rejects. */
-  readonly refused: readonly string[];
-  readonly refusedCount: number;
+  readonly rejected: readonly string[];
+  readonly rejectedCount: number;
   /** What it said last, if it rejects something. */
   readonly error?: string;
   /** Some of the names in a response that has been unanswered for long. */

@@ -86,7 +86,7 @@ function objectReport(
   if (state === 'concernsNobody') return undefined;
   const name = printRef(object);
   const rollout = progress.rollouts.get(key);
-  const rejecting = rollout?.refusals();
+  const rejecting = rollout?.rejections();
   const waiting: ObjectReport['waiting'][number][] = [];
   let [waitingCount, concerns] = [0, isEverybody];
   for (const recipient of rollout?.waiting() ?? []) {
@@ -102,14 +102,14 @@ function objectReport(
     waiting.push({ proxy: proxyName(nodeId), stream, since: times.text(Math.max(since, view?.connected ?? since)) });
   }
   const rejected = rejectedIn(tracked, isAsked);
-  if (!concerns && rejected.refusals.length === 0) return undefined;
+  if (!concerns && rejected.rejections.length === 0) return undefined;
   const { inForce } = (isDeleted ? undefined : mesh.verdicts.get(key)) ?? {};
   return {
     object: name,
     generation: object.generation,
     isDeleted,
     since: times.text(since),
-    state: state === 'refused' ? 'rejected' : 'waiting',
+    state: state === 'rejected' ? 'rejected' : 'waiting',
     ...(inForce && { inForce: inForce === 'nothing' ? inForce : inForce.generation }),
     waiting,
     waitingCount,
@@ -120,14 +120,14 @@ function objectReport(
 function rejectedIn(
   { progress }: Tracked,
   isAsked: (node: string) => boolean,
-): Pick<ObjectReport, 'refusals' | 'refusingCount'> {
-  if (progress.state !== 'refused') return { refusals: [], refusingCount: 0 };
-  const refusals: ObjectReport['refusals'][number][] = [];
-  for (const { nodeId, ...refusal } of progress.refusals) {
-    if (refusals.length === MOST_LISTED) break;
-    if (isAsked(nodeId)) refusals.push({ proxy: proxyName(nodeId), ...refusal });
+): Pick<ObjectReport, 'rejections' | 'rejectingCount'> {
+  if (progress.state !== 'rejected') return { rejections: [], rejectingCount: 0 };
+  const rejections: ObjectReport['rejections'][number][] = [];
+  for (const { nodeId, ...rejection } of progress.rejections) {
+    if (rejections.length === MOST_LISTED) break;
+    if (isAsked(nodeId)) rejections.push({ proxy: proxyName(nodeId), ...rejection });
   }
-  return { refusals, refusingCount: progress.proxies };
+  return { rejections, rejectingCount: progress.proxies };
 }
 
 function* proxyReports(views: Iterable<View>): Generator<ProxyReport> {
@@ -178,13 +178,13 @@ class View {
 }
 
 function typeReport(type: TypeState, times: Times): TypeReport {
-  const { synced, pending, unansweredMs, refused, error, overdue } = type;
+  const { synced, pending, unansweredMs, rejected, error, overdue } = type;
   return {
     synced,
     owed: pending,
     ...(unansweredMs !== undefined && { unansweredSince: times.text(times.now - unansweredMs) }),
-    refused: refused.slice(0, MOST_LISTED),
-    refusedCount: refused.length,
+    rejected: rejected.slice(0, MOST_LISTED),
+    rejectedCount: rejected.length,
     ...(error !== undefined && { error }),
     overdue,
   };

@@ -37,7 +37,7 @@ export class Departures {
   readonly #clock: Pick<Clock, 'now' | 'after'>;
   /** By node id, in order of departure. */
   readonly #gone = new Map<string, Departure>();
-  /** Their node ids by address, so that a refusal for one address looks at no other's. */
+  /** Their node ids by address, so that a rejection for one address looks at no other's. */
   readonly #goneOf = new Map<string, Set<string>>();
   #size = 0;
   #cancel: (() => void) | undefined;

@@ -24,7 +24,7 @@ async function start(options: Partial<EngineOptions> = {}): Promise<Engine> {
     plaintext: { host: '127.0.0.1', port: 0 },
     batch: { quiet: 1, max: 5 },
     log: { info: () => {}, warn: () => {} },
-    refused: () => {},
+    rejected: () => {},
     notAdmitted: () => {},
     heapBytes: 1 << 30,
     adsTimes: { tickMs: 10 },
@@ -68,24 +68,24 @@ async function contained({ mesh, ads }: Engine): Promise<readonly string[]> {
   return failed();
 }
 
-test('whoever is told of a refusal and throws harms no stream', async () => {
-  const engine = await start({ refused: bug });
+test('whoever is told of a rejection and throws harms no stream', async () => {
+  const engine = await start({ rejected: bug });
   const client = connect(engine);
   const { nonce } = await client.next(CDS);
   client.send({ typeUrl: CDS, nonce, error: 'no' });
-  expect(await contained(engine)).toEqual(['program refusals']);
+  expect(await contained(engine)).toEqual(['program rejections']);
   await goesOn(client);
 });
 
 test('whoever is told of a proxy that is not admitted and throws changes nothing in the answer', async () => {
   const engine = await start({ notAdmitted: bug, heapBytes: 1 });
-  let refused;
-  for (let i = 1; refused === undefined; i++) {
+  let rejected;
+  for (let i = 1; rejected === undefined; i++) {
     const client = connect(engine, { IDLE_TIMEOUT: `${i}s` });
-    refused = await Promise.race([client.closed, client.next(CDS).then(() => undefined)]);
+    rejected = await Promise.race([client.closed, client.next(CDS).then(() => undefined)]);
   }
-  expect(refused).toMatchObject({ code: Status.RESOURCE_EXHAUSTED });
-  expect(await contained(engine)).toEqual(['program refusals']);
+  expect(rejected).toMatchObject({ code: Status.RESOURCE_EXHAUSTED });
+  expect(await contained(engine)).toEqual(['program rejections']);
 });
 
 test('whoever is told how long a change took and throws keeps no later change from proxies', async () => {
@@ -132,8 +132,8 @@ test('the first of its kind is sent all of its clusters at once, though they are
 });
 
 test('proxies that nobody vouches for have few ways to differ in what selects them', async () => {
-  const refused: string[] = [];
-  const engine = await start({ notAdmitted: ({ kind }) => refused.push(kind) });
+  const rejected: string[] = [];
+  const engine = await start({ notAdmitted: ({ kind }) => rejected.push(kind) });
   const { Service, Pod } = engine.mesh.inputs.objects;
   const metadata = { namespace: 'shop', name: 'a' };
   const ports = [{ name: 'web', port: 80, targetPort: 'web' }];
@@ -143,24 +143,24 @@ test('proxies that nobody vouches for have few ways to differ in what selects th
   await engine.committer.settled();
   const answer = async (number: number): Promise<string> => {
     const client = connect(engine, { NAMESPACE: 'shop', POD_PORTS: `[{"name":"web","containerPort":${number}}]` });
-    return Promise.race([client.closed.then(() => 'refused'), client.next(CDS).then(() => 'served')]);
+    return Promise.race([client.closed.then(() => 'rejected'), client.next(CDS).then(() => 'served')]);
   };
   const most = 256;
   for (let number = 1; number <= most; number++) expect(await answer(number)).toBe('served');
   expect(await answer(most)).toBe('served');
-  expect(await answer(most + 1)).toBe('refused');
-  expect(refused).toEqual(['workloads']);
+  expect(await answer(most + 1)).toBe('rejected');
+  expect(rejected).toEqual(['workloads']);
   write({ apiVersion: 'v1', kind: 'Pod', metadata, status: { podIP: '10.0.0.1' } }, Pod);
   await engine.committer.settled();
   expect(await answer(most + 1)).toBe('served');
 });
 
 test('an address has few places that no object states', async () => {
-  const refused: string[] = [];
-  const engine = await start({ notAdmitted: ({ kind }) => refused.push(kind) });
+  const rejected: string[] = [];
+  const engine = await start({ notAdmitted: ({ kind }) => rejected.push(kind) });
   const answer = async (node: number): Promise<string> => {
     const client = connect(engine, { NAMESPACE: 'shop', NODE_NAME: `node-${node}` });
-    return Promise.race([client.closed.then(() => 'refused'), client.next(CDS).then(() => 'served')]);
+    return Promise.race([client.closed.then(() => 'rejected'), client.next(CDS).then(() => 'served')]);
   };
   // Without a Service that only uses endpoints of a node, these two are in one place: their cluster.
   const most = 256;
@@ -176,8 +176,8 @@ test('an address has few places that no object states', async () => {
   await engine.committer.settled();
   for (let node = 1; node < most; node++) expect(await answer(node)).toBe('served');
   expect(await answer(most - 1)).toBe('served');
-  expect(await answer(most)).toBe('refused');
-  expect(refused).toEqual(['places']);
+  expect(await answer(most)).toBe('rejected');
+  expect(rejected).toEqual(['places']);
   const pod = {
     apiVersion: 'v1',
     kind: 'Pod',

@@ -16,7 +16,7 @@ import type { Admission, AdmissionRefusal } from './admission.ts';
 import { type AdsServer, startAdsServer } from '../ads/transport/server.ts';
 import type { AdsServerOptions, AdsLog, ListenAddress, SecureOptions } from '../ads/transport/server-options.ts';
 import type { TenantOf } from '../ads/tenant.ts';
-import type { Questions, Refusal } from '../ads/types.ts';
+import type { Questions, Rejection } from '../ads/types.ts';
 import { configKinds, kindsWithCompanions } from '../api/kinds.ts';
 import { Graph, type Input } from '../cache/graph.ts';
 import { catalog } from './catalog.ts';
@@ -44,14 +44,14 @@ export interface EngineOptions extends ObjectEntryOptions {
   readonly questions?: Questions;
   readonly batch: { readonly quiet: number; readonly max: number };
   readonly log: AdsLog;
-  readonly refused: (refusal: Refusal) => void;
+  readonly rejected: (rejection: Rejection) => void;
   readonly limits?: Partial<AdsLimits>;
   readonly notAdmitted: (refusal: AdmissionRefusal) => void;
   /** How large the heap of this process may become. */
   readonly heapBytes: number;
   readonly adsTimes?: AdsTimes;
   readonly tenantOf?: TenantOf;
-  /** Changes finished messages: tests have proxies refuse them. */
+  /** Changes finished messages: tests have proxies reject them. */
   readonly amend?: Amend;
   /** See {@link CommitterOptions}; absent: throws. */
   readonly broken?: (error: unknown) => void;
@@ -109,7 +109,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     rollouts: progress.rollouts,
     events: {
       ...proxies.events,
-      refused: (refusal) => graph.contain('refusals', () => options.refused(refusal)),
+      rejected: (rejection) => graph.contain('rejections', () => options.rejected(rejection)),
       converged: (ms) => graph.contain('convergence', () => converged?.(ms)),
     },
     ready: () => serving.hasBegun,

@@ -55,7 +55,7 @@ test.each([
 
 test('what other replicas reject of objects that are not here is not remembered for ever', () => {
   const { generations, change, rejected } = lab();
-  const said = { uid: 'u', generations: [{ generation: 1, proxies: 1, refusals: [] }] };
+  const said = { uid: 'u', generations: [{ generation: 1, proxies: 1, rejections: [] }] };
   generations.rejectedElsewhere(KEY, said);
   for (let i = 0; i < 5_000; i++) generations.rejectedElsewhere(`${KEY}${i}`, said);
   change({ uid: 'u', generation: 1 });
@@ -67,7 +67,7 @@ test('what other replicas reject of objects that are not here is not remembered 
 test('after the cluster was restored from a backup, a generation may be another one than before', () => {
   const { generations, change, former, rejected } = lab();
   for (const generation of [5, 6]) change({ uid: 'u', generation });
-  generations.rejectedElsewhere(KEY, { uid: 'u', generations: [{ generation: 6, proxies: 1, refusals: [] }] });
+  generations.rejectedElsewhere(KEY, { uid: 'u', generations: [{ generation: 6, proxies: 1, rejections: [] }] });
   expect(rejected()).toBeDefined();
   change({ uid: 'u', generation: 5 });
   expect([former(), rejected()]).toEqual([undefined, undefined]);

@@ -92,17 +92,17 @@ class Lab {
     return concern;
   }
 
-  refuses(concern: Concern, recipient: Recipient): void {
-    this.refusesAll([concern], recipient);
+  rejects(concern: Concern, recipient: Recipient): void {
+    this.rejectsAll([concern], recipient);
   }
 
   /** One version with all of these. */
-  refusesAll(concerns: readonly Concern[], recipient: Recipient): void {
+  rejectsAll(concerns: readonly Concern[], recipient: Recipient): void {
     for (const concern of concerns) {
-      const refused = [...concern.names.keys()].map((name) => {
+      const rejected = [...concern.names.keys()].map((name) => {
         return [name, { typeUrl: 'rds', name, version: '1', message: 'no', origins: this.#origins }] as const;
       });
-      concern.refuse(recipient, new Map(refused));
+      concern.reject(recipient, new Map(rejected));
     }
     this.generations.progressed(new Set(concerns.flatMap(({ rollouts }) => Array.from(rollouts, ({ key }) => key))));
   }
@@ -180,7 +180,7 @@ test('one tenant does not decide for others that an object concerns, whatever th
     const own = lab.sent(liar, 'only of the tenant', shared);
     const theirs = lab.sent(other, 'of others', shared);
     if (answer === 'good') theirs.end(other);
-    lab.refuses(own, liar);
+    lab.rejects(own, liar);
     lab.pass(1_000);
     expect([answer, lab.isRejected(shared)]).toEqual([answer, false]);
   }
@@ -190,7 +190,7 @@ test('one tenant decides where nobody else is concerned', () => {
   const lab = new Lab();
   const shared = lab.object('shop', 'shared');
   const liar = of('tenant');
-  lab.refuses(lab.sent(liar, 'table', shared), liar);
+  lab.rejects(lab.sent(liar, 'table', shared), liar);
   expect(lab.isRejected(shared)).toBe(true);
 });
 
@@ -200,7 +200,7 @@ test('libraries decide about an object only where no Envoy is concerned', () => 
     const shared = lab.object('shop', 'shared');
     const library = { ...of('shop'), build: LIBRARY };
     if (hasEnvoy) lab.sent(of('shop', 1), 'of Envoys', shared);
-    lab.refuses(lab.sent(library, 'of libraries', shared), library);
+    lab.rejects(lab.sent(library, 'of libraries', shared), library);
     lab.pass(1_000);
     expect(lab.isRejected(shared)).toBe(!hasEnvoy);
   }
@@ -212,7 +212,7 @@ test('one tenant decides also if others find out later that they are not concern
   const [one, other] = [of('tenant'), of('other')];
   const look = Concern.look([shared]);
   look.begin(other);
-  lab.refuses(lab.sent(one, 'table', shared), one);
+  lab.rejects(lab.sent(one, 'table', shared), one);
   expect(lab.isRejected(shared)).toBe(false);
   look.end(other);
   lab.pass(500);
@@ -223,12 +223,12 @@ test('one of several is tried only when it has been out of force, or it would no
   const lab = new Lab();
   const [a, b] = [lab.object('shop', 'a'), lab.object('shop', 'b')];
   const proxy = of('shop');
-  lab.refuses(lab.sent(proxy, 'table', a, b), proxy);
+  lab.rejects(lab.sent(proxy, 'table', a, b), proxy);
   const areRejected = () => [a, b].map((each) => lab.isRejected(each));
   expect(areRejected()).toEqual([true, true]);
   lab.pass(500);
   expect(areRejected()).toEqual([false, true]);
-  lab.refuses(lab.sent(proxy, 'table', a), proxy);
+  lab.rejects(lab.sent(proxy, 'table', a), proxy);
   lab.pass(500);
   expect(areRejected()).toEqual([true, false]);
 });
@@ -237,7 +237,7 @@ test('one of several is tried until proxies have had time since it came back, ho
   const lab = new Lab();
   const [a, b] = [lab.object('shop', 'a'), lab.object('shop', 'b')];
   const proxy = of('shop');
-  lab.refuses(lab.sent(proxy, 'table', a, b), proxy);
+  lab.rejects(lab.sent(proxy, 'table', a, b), proxy);
   const areRejected = () => [a, b].map((each) => lab.isRejected(each));
   lab.isBusy = true;
   lab.pass(5_000);
@@ -250,49 +250,49 @@ test('one of several is tried until proxies have had time since it came back, ho
   lab.isBusy = false;
   lab.pass(1_000);
   expect(areRejected()).toEqual([false, true]);
-  lab.refuses(lab.sent(proxy, 'table', a), proxy);
+  lab.rejects(lab.sent(proxy, 'table', a), proxy);
   lab.pass(500);
   expect(areRejected()).toEqual([true, false]);
 });
 
-test('what two objects have changed one after the other is refused together: each is tried alone', () => {
+test('what two objects have changed one after the other is rejected together: each is tried alone', () => {
   for (const culprit of [0, 1]) {
     const lab = new Lab();
     const objects = [lab.object('shop', 'a'), lab.object('shop', 'b')];
     const proxy = of('shop');
     const concerns = objects.map((each) => lab.sent(proxy, 'table', each));
-    lab.refusesAll(concerns, proxy);
+    lab.rejectsAll(concerns, proxy);
     expect(objects.map((each) => lab.isRejected(each))).toEqual([true, true]);
     for (let i = 0; i < 100; i++) {
       lab.pass(100);
-      if (!lab.isRejected(objects[culprit]!)) lab.refuses(lab.sent(proxy, 'table', objects[culprit]!), proxy);
+      if (!lab.isRejected(objects[culprit]!)) lab.rejects(lab.sent(proxy, 'table', objects[culprit]!), proxy);
     }
     expect(objects.map((each) => lab.isRejected(each))).toEqual(objects.map((_, i) => i === culprit));
   }
 });
 
-test('what somebody has taken is not refused together with what others have changed', () => {
+test('what somebody has taken is not rejected together with what others have changed', () => {
   const lab = new Lab();
   const [good, bad] = [lab.object('shop', 'good'), lab.object('shop', 'bad')];
   const [one, other] = [of('shop'), of('shop', 1)];
   const first = lab.sent(one, 'table', good);
   first.begin(other);
   lab.takes(first, other);
-  lab.refusesAll([first, lab.sent(one, 'table', bad)], one);
+  lab.rejectsAll([first, lab.sent(one, 'table', bad)], one);
   expect([good, bad].map((each) => lab.isRejected(each))).toEqual([false, true]);
 });
 
-test('what is refused together with what is about to go is asked for again without that', () => {
+test('what is rejected together with what is about to go is asked for again without that', () => {
   for (const isBad of [false, true]) {
     const lab = new Lab();
     const [bad, late] = [lab.object('shop', 'bad'), lab.object('shop', 'late')];
     const proxy = of('shop');
     const first = lab.sent(proxy, 'table', bad);
     lab.isBusy = true;
-    lab.refuses(first, proxy);
+    lab.rejects(first, proxy);
     expect(lab.isRejected(bad)).toBe(true);
     const second = lab.sent(proxy, 'table', late);
-    lab.refusesAll([first, second], proxy);
+    lab.rejectsAll([first, second], proxy);
     lab.pass(2_000);
     expect(lab.isRejected(late)).toBe(false);
     lab.isBusy = false;
@@ -305,20 +305,20 @@ test('what is refused together with what is about to go is asked for again witho
     // The proxy has not answered in time, and then takes it, or not.
     lab.pass(1_000);
     const again = lab.sent(proxy, 'table', late);
-    if (isBad) lab.refuses(again, proxy);
+    if (isBad) lab.rejects(again, proxy);
     lab.pass(5_000);
     expect([bad, late].map((each) => lab.isRejected(each))).toEqual([true, isBad]);
   }
 });
 
-test('what is refused together with what is about to go has its time from when that is gone', () => {
+test('what is rejected together with what is about to go has its time from when that is gone', () => {
   const lab = new Lab();
   const [bad, late] = [lab.object('shop', 'bad'), lab.object('shop', 'late')];
   const proxy = of('shop');
   const first = lab.sent(proxy, 'table', bad);
   lab.isBusy = true;
-  lab.refuses(first, proxy);
-  lab.refusesAll([first, lab.sent(proxy, 'table', late)], proxy);
+  lab.rejects(first, proxy);
+  lab.rejectsAll([first, lab.sent(proxy, 'table', late)], proxy);
   lab.pass(2_200);
   expect(lab.isRejected(late)).toBe(false);
   lab.isBusy = false;
@@ -330,7 +330,7 @@ test('what is taken before a suspect is back decides nothing about it', () => {
   const lab = new Lab();
   const [a, b] = [lab.object('shop', 'a'), lab.object('shop', 'b')];
   const [proxy, newcomer] = [of('shop'), of('shop', 1)];
-  lab.refuses(lab.sent(proxy, 'table', a, b), proxy);
+  lab.rejects(lab.sent(proxy, 'table', a, b), proxy);
   while (lab.isRejected(a)) lab.pass(50);
   lab.isBusy = true;
   lab.takes(lab.sent(newcomer, 'table', a), newcomer);
@@ -338,44 +338,44 @@ test('what is taken before a suspect is back decides nothing about it', () => {
   expect([a, b].map((each) => lab.isRejected(each))).toEqual([false, true]);
 });
 
-test('a refusal that is over leaves nothing: the next one is waited for as long', () => {
+test('a rejection that is over leaves nothing: the next one is waited for as long', () => {
   const lab = new Lab();
   const object = lab.object('shop', 'object');
   const [one, later] = [of('shop'), of('shop', 2)];
   const concern = lab.sent(one, 'table', object);
   concern.begin({ ...of('shop', 1), build: 'envoy 2' });
-  lab.refuses(concern, one);
+  lab.rejects(concern, one);
   concern.leave(one);
   lab.pass(1_000);
   concern.begin(later);
-  lab.refuses(concern, later);
+  lab.rejects(concern, later);
   expect(lab.isRejected(object)).toBe(false);
   lab.pass(500);
   expect(lab.isRejected(object)).toBe(true);
 });
 
-test('what a newcomer refuses together with what is about to go is asked for again without that', () => {
+test('what a newcomer rejects together with what is about to go is asked for again without that', () => {
   const lab = new Lab();
   const [bad, late] = [lab.object('shop', 'bad'), lab.object('shop', 'late')];
   const [proxy, newcomer] = [of('shop'), of('shop', 1)];
   lab.isBusy = true;
-  lab.refuses(lab.sent(proxy, 'table', bad), proxy);
-  lab.refuses(lab.sent(newcomer, 'table', bad, late), newcomer);
+  lab.rejects(lab.sent(proxy, 'table', bad), proxy);
+  lab.rejects(lab.sent(newcomer, 'table', bad, late), newcomer);
   lab.pass(2_000);
   expect([bad, late].map((each) => lab.isRejected(each))).toEqual([true, false]);
 });
 
-test('what is refused of the newest generation counts while it is not published that an older one is rejected', () => {
+test('what is rejected of the newest generation counts while it is not published that an older one is rejected', () => {
   const lab = new Lab();
   const object = lab.object('shop', 'object');
   const proxy = of('shop');
   const concern = lab.sent(proxy, 'table', object);
-  const rejected = [{ generation: 0, proxies: 1, refusals: [] }];
+  const rejected = [{ generation: 0, proxies: 1, rejections: [] }];
   const { kind } = parseGenerationKey(object.key);
   const kept = { object: { kind, name: 'object', uid: 'object' }, newest: 1, former: [], rejected };
   lab.isBusy = true;
   lab.generations.found(object.key, { ...kept, reason: 'Rejected' });
-  lab.refuses(concern, proxy);
+  lab.rejects(concern, proxy);
   lab.pass(1_000);
   expect(lab.rejectedOf(object)).toEqual([0, 1]);
 });
@@ -384,7 +384,7 @@ test('what is known of an object counts as soon as the object is there, also in 
   const lab = new Lab();
   const object = lab.object('shop', 'object');
   const { kind } = parseGenerationKey(object.key);
-  const rejected = [{ generation: 1, proxies: 1, refusals: [] }];
+  const rejected = [{ generation: 1, proxies: 1, rejections: [] }];
   const kept = { object: { kind, name: 'object', uid: 'another' }, newest: 1, former: [], rejected };
   lab.generations.found(object.key, { ...kept, reason: 'Rejected' });
   expect(lab.isRejected(object)).toBe(false);
@@ -405,47 +405,47 @@ test('a suspect of which there is another generation is not tried', () => {
   const lab = new Lab();
   const [a, b, c] = ['a', 'b', 'c'].map((name) => lab.object('shop', name)) as [Rollout, Rollout, Rollout];
   const proxy = of('shop');
-  lab.refuses(lab.sent(proxy, 'table', a, b, c), proxy);
+  lab.rejects(lab.sent(proxy, 'table', a, b, c), proxy);
   while (lab.isRejected(a)) lab.pass(50);
   lab.changed(b, { uid: 'b', generation: 2 });
   lab.pass(2_500);
   expect([b, c].map((each) => lab.isRejected(each))).toEqual([true, false]);
 });
 
-test('suspects of one namespace do not wait for all those of another that were refused together with them', () => {
+test('suspects of one namespace do not wait for all those of another that were rejected together with them', () => {
   const lab = new Lab();
   const many = Array.from({ length: 100 }, (_, i) => lab.object('tenant', `own-${i}`));
   const [a, b] = [lab.object('shop', 'a'), lab.object('shop', 'b')];
   const [one, other] = [of('one'), of('other')];
   const concern = lab.sent(one, 'table', ...many, a, b);
   concern.begin(other);
-  lab.refuses(concern, one);
-  lab.refuses(concern, other);
+  lab.rejects(concern, one);
+  lab.rejects(concern, other);
   expect([...many, a, b].every((each) => lab.isRejected(each))).toBe(true);
   lab.pass(10_000);
   expect([a, b].map((each) => lab.isRejected(each))).toEqual([false, false]);
 });
 
-test('what is refused together again and again is found out one by one', () => {
+test('what is rejected together again and again is found out one by one', () => {
   const lab = new Lab();
   const proxy = of('shop');
   const groups = ['a', 'b', 'c'].map((group) => ['bad', 'good'].map((name) => lab.object('shop', `${group}-${name}`)));
-  const refused: Concern[] = [];
-  const refuse = (...objects: readonly Rollout[]) => {
+  const rejected: Concern[] = [];
+  const reject = (...objects: readonly Rollout[]) => {
     const concern = lab.sent(proxy, 'table', ...objects);
-    lab.refuses(concern, proxy);
-    refused.push(concern);
+    lab.rejects(concern, proxy);
+    rejected.push(concern);
   };
-  for (const group of groups) refuse(...group);
+  for (const group of groups) reject(...group);
   const all = groups.flat();
   for (let i = 0; i < 300; i++) {
     const underway = all.filter((each) => !lab.isRejected(each) && !each.isOver);
     lab.pass(100);
     const isBad = underway.some(({ key }) => key.includes('bad'));
-    if (isBad) refuse(...underway);
+    if (isBad) reject(...underway);
     else {
       for (const each of underway) lab.acknowledged(each);
-      for (const concern of refused.splice(0)) lab.takes(concern, proxy);
+      for (const concern of rejected.splice(0)) lab.takes(concern, proxy);
     }
   }
   expect(all.map((each) => lab.isRejected(each))).toEqual(all.map(({ key }) => key.includes('bad')));
@@ -457,7 +457,7 @@ test('what proxies reject just after an object was deleted is not remembered for
   const proxy = of('shop');
   const concern = lab.sent(proxy, 'table', object);
   lab.deleted(object);
-  lab.refuses(concern, proxy);
+  lab.rejects(concern, proxy);
   lab.pass(1_000);
   expect(lab.isRejected(object)).toBe(false);
 });
@@ -471,8 +471,8 @@ describe('an object that restricts proxies', () => {
       const [own, other] = [of('shop'), of('other')];
       const concern = lab.sent(own, 'inbound', policy);
       concern.begin(other);
-      for (const each of [own, other]) lab.refuses(concern, each);
-      const generations = [{ generation: 1, proxies: 2, refusals: [] }];
+      for (const each of [own, other]) lab.rejects(concern, each);
+      const generations = [{ generation: 1, proxies: 2, rejections: [] }];
       lab.generations.rejectedElsewhere(policy.key, { uid: 'policy', generations });
       const object = { kind, name: 'policy', uid: 'policy' };
       lab.generations.found(policy.key, { object, newest: 1, reason: 'Rejected', former: [], rejected: generations });
@@ -488,7 +488,7 @@ describe('an object that restricts proxies', () => {
     const sidecar = lab.object('shop', 'sidecar', 'Sidecar');
     const proxy = of('shop');
     const both = lab.sent(proxy, 'inbound', policy, sidecar);
-    lab.refuses(both, proxy);
+    lab.rejects(both, proxy);
     return { lab, policy, sidecar, proxy, both };
   }
 
@@ -497,8 +497,8 @@ describe('an object that restricts proxies', () => {
     expect(lab.isRejected(sidecar)).toBe(true);
     lab.pass(5_000);
     expect(lab.isRejected(sidecar)).toBe(false);
-    lab.refuses(both, proxy);
-    lab.refuses(lab.sent(proxy, 'inbound', sidecar), proxy);
+    lab.rejects(both, proxy);
+    lab.rejects(lab.sent(proxy, 'inbound', sidecar), proxy);
     lab.pass(10_000);
     expect(lab.isRejected(sidecar)).toBe(false);
   });
@@ -508,7 +508,7 @@ describe('an object that restricts proxies', () => {
     lab.takes(both, proxy);
     lab.pass(5_000);
     expect(lab.isRejected(sidecar)).toBe(false);
-    lab.refuses(lab.sent(proxy, 'inbound', sidecar), proxy);
+    lab.rejects(lab.sent(proxy, 'inbound', sidecar), proxy);
     expect([policy, sidecar].map((each) => lab.isRejected(each))).toEqual([false, true]);
   });
 
@@ -517,7 +517,7 @@ describe('an object that restricts proxies', () => {
     lab.pass(5_000);
     const mate = of('shop', 1);
     expect(both.waiting.size).toBe(1);
-    lab.refuses(lab.sent(mate, 'inbound', sidecar), mate);
+    lab.rejects(lab.sent(mate, 'inbound', sidecar), mate);
     lab.pass(500);
     expect(lab.isRejected(sidecar)).toBe(true);
   });
@@ -535,13 +535,13 @@ test('what many objects have changed together is judged once', () => {
     looks++;
     return changersOf(name);
   };
-  lab.refuses(concern, proxy);
+  lab.rejects(concern, proxy);
   expect(objects.filter((each) => lab.isRejected(each))).toHaveLength(100);
   // Of each name, who is suspected, and who else.
   expect(looks).toBeLessThanOrEqual(200);
 });
 
-test('those who have not answered are looked at once, however many names somebody refuses', () => {
+test('those who have not answered are looked at once, however many names somebody rejects', () => {
   const lab = new Lab();
   const objects = Array.from({ length: 100 }, (_, i) => lab.object('shop', `object-${i}`));
   const concern = new Concern('rds', new Map(objects.map((each) => [each.key, [each]])));
@@ -560,7 +560,7 @@ test('those who have not answered are looked at once, however many names somebod
   const proxy = of('shop');
   for (const each of [proxy, ...others]) concern.begin(each);
   looks = 0;
-  lab.refuses(concern, proxy);
+  lab.rejects(concern, proxy);
   expect(objects.filter((each) => lab.isRejected(each))).toHaveLength(0);
   expect(looks).toBeLessThanOrEqual(200);
   lab.pass(500);

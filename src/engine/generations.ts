@@ -8,9 +8,9 @@ import type { Clock } from '../base/clock.ts';
 import type { Inputs, RejectedGeneration } from '../mesh/inputs.ts';
 import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 import type { Progress } from '../status/programmed.ts';
-import { formerObject, type KeptGenerations, mostRefusals, mostRejected } from './kept-generations.ts';
-import { type ObjectGeneration, type ProgressOfObjects, refusalsIn } from './progress.ts';
-import { areAll, refusedAlong, type Refusals } from './refusals.ts';
+import { formerObject, type KeptGenerations, mostRejections, mostRejected } from './kept-generations.ts';
+import { type ObjectGeneration, type ProgressOfObjects, rejectionsIn } from './progress.ts';
+import { areAll, rejectedAlong, type Rejections } from './rejections.ts';
 import { areSame, isEarlier, isIn, isSameGeneration } from './same-generation.ts';
 import { type Suspect, Suspects } from './suspects.ts';
 import { Weighing } from './weighing.ts';
@@ -29,7 +29,7 @@ export interface GenerationsOptions {
   readonly signal: AbortSignal;
 }
 
-/** How long proxies that have not answered are waited for before a refusal counts against the object. Milliseconds. */
+/** How long proxies that have not answered are waited for before a rejection counts against the object. Milliseconds. */
 const ANSWER_MS = 250;
 /** How long proxies have to take an object that is tried alone: then it stays in force, and the next one is tried. */
 const TRIAL_MS = 2_000;
@@ -56,7 +56,7 @@ export class Generations {
   readonly #weighing: Weighing;
   /** Objects of which the last decision has not been published yet; by key. */
   readonly #unpublished = new Set<string>();
-  /** Refusals to be looked at again, when those who have not answered have had time. */
+  /** Rejections to be looked at again, when those who have not answered have had time. */
   readonly #open = new Map<Concern, Open>();
   #waits = false;
 
@@ -135,43 +135,43 @@ export class Generations {
     const concerns = new Set<Concern>();
     for (const key of keys)
       for (const each of this.#options.progress.rollouts.get(key)?.concerns ?? []) concerns.add(each);
-    for (const concern of concerns) if (concern.refusals.size > 0) this.#judge(concern);
+    for (const concern of concerns) if (concern.rejections.size > 0) this.#judge(concern);
     if (this.#isTrying) this.#tryNext();
   }
 
   /**
-   * A refusal is first a fact about one proxy. It is one about the object if no proxy takes what it has changed; and if
+   * A rejection is first a fact about one proxy. It is one about the object if no proxy takes what it has changed; and if
    * the proxy may have had reasons of its own, only when another one says the same. Proxies that have not proven their
    * tenant do not matter here, and gRPC's libraries only where the object concerns no Envoy. Where all of them may as well
-   * refuse a restriction, which stays, the object is tried again once they have had time to take that without it.
+   * reject a restriction, which stays, the object is tried again once they have had time to take that without it.
    */
   #judge(concern: Concern): void {
     const { clock, canaries, isLibrary } = this.#options;
     const { rollouts } = this.#options.progress;
     // What the others make of it is not known before all have it.
-    if (!canaries || ![...concern.refusals.keys()].some(isProven)) return void this.#open.delete(concern);
+    if (!canaries || ![...concern.rejections.keys()].some(isProven)) return void this.#open.delete(concern);
     let isOpen = false;
-    for (const name of concern.refusedNames()) {
+    for (const name of concern.rejectedNames()) {
       const own = this.#suspectsIn([...concern.changersOf(name)].map((rollout) => [rollout, concern]));
       if (own.every((each) => this.#isRejected(each))) continue;
       const opinions = concern.opinionsOn(name).proven;
       if (opinions.takers.length > 0) continue;
-      const { waiting, refusals: every } = opinions;
+      const { waiting, rejections: every } = opinions;
       const open = this.#open.get(concern) ?? { until: clock.now() + ANSWER_MS, isShared: false };
-      const all = [...own, ...this.#suspectsIn(refusedAlong(every, concern.changersOf(name), rollouts))];
-      const { suspects, refusals, reach, beside } = this.#weighing.weigh(own, all, every);
+      const all = [...own, ...this.#suspectsIn(rejectedAlong(every, concern.changersOf(name), rollouts))];
+      const { suspects, rejections, reach, beside } = this.#weighing.weigh(own, all, every);
       if (suspects.length === 0) continue;
-      const areLibraries = [...refusals.keys()].every(isLibrary);
+      const areLibraries = [...rejections.keys()].every(isLibrary);
       // What is about to go may have been all that was wrong.
       if (all.some((each) => this.#isRejected(each)))
         Object.assign(open, { until: clock.now() + ANSWER_MS, isShared: true });
       // Some may not have looked yet whether it concerns them.
-      const isEarly = open.isShared || reach === 'nowhere' || areLibraries || !areAll(refusals, waiting);
+      const isEarly = open.isShared || reach === 'nowhere' || areLibraries || !areAll(rejections, waiting);
       if (isEarly && clock.now() < open.until) {
         this.#open.set(concern, open);
         isOpen = true;
       } else if (reach !== 'nowhere')
-        this.#rejectAll(suspects, refusals, { isHere: reach === 'here', beside, isShared: open.isShared });
+        this.#rejectAll(suspects, rejections, { isHere: reach === 'here', beside, isShared: open.isShared });
     }
     if (isOpen) this.#wait();
     else this.#open.delete(concern);
@@ -198,24 +198,24 @@ export class Generations {
    */
   #rejectAll(
     all: readonly Suspect[],
-    refusals: Refusals,
+    rejections: Rejections,
     { isHere, beside, isShared }: { isHere: boolean; beside: Suspect | undefined; isShared: boolean },
   ): void {
     const alone = all.length === 1 && beside === undefined && !isShared;
     const how = { ...(!alone && { isSuspect: true as const }), ...(isHere && { isHere: true as const }) };
-    for (const each of all) this.#reject(each, refusals, how);
+    for (const each of all) this.#reject(each, rejections, how);
     if (!alone) this.#suspects.add(all, beside);
     if (this.#isTrying) this.#tryNext();
   }
 
-  #reject({ key, uid, generation }: Suspect, refusals: Refusals, how: { isSuspect?: true; isHere?: true }): void {
+  #reject({ key, uid, generation }: Suspect, rejections: Rejections, how: { isSuspect?: true; isHere?: true }): void {
     const known = this.#rejected.get(key);
     const others = known?.uid === uid ? known.generations.filter((each) => each.generation !== generation) : [];
     const rejected = {
       generation,
       ...how,
-      proxies: refusals.size,
-      refusals: refusalsIn(refusals).slice(0, mostRefusals),
+      proxies: rejections.size,
+      rejections: rejectionsIn(rejections).slice(0, mostRejections),
     };
     this.#setRejected(key, { uid, generations: [...others, rejected].slice(-mostRejected) });
   }
@@ -223,7 +223,7 @@ export class Generations {
   /**
    * Lets the next suspect be in force alone, once it is known of the last one whether proxies take it. Not before it has
    * been out of force: that it is back would change nothing, and nobody would be asked. Only one at a time, of all: what
-   * a proxy refuses late may contain two, of which one has gone meanwhile.
+   * a proxy rejects late may contain two, of which one has gone meanwhile.
    */
   #tryNext(): void {
     const { clock } = this.#options;
@@ -355,9 +355,9 @@ interface Trial {
   until: number | undefined;
 }
 
-/** A concern whose refusals do not count yet. */
+/** A concern whose rejections do not count yet. */
 interface Open {
   until: number;
-  /** Clients have refused it together with what has been ruled out since. */
+  /** Clients have rejected it together with what has been ruled out since. */
   isShared: boolean;
 }

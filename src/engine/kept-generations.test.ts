@@ -21,10 +21,10 @@ function verdict(generation: number, inForce?: Verdict['inForce']): Verdict {
   return { ...at, uid: 'u', generation, said: [], ...(inForce && { inForce }) };
 }
 
-const refusal = { nodeId: 'n', build: 'b', typeUrl: 't', name: 'r', message: 'no' };
+const rejection = { nodeId: 'n', build: 'b', typeUrl: 't', name: 'r', message: 'no' };
 const rejectedOf = (...generations: readonly number[]): RejectedGeneration => ({
   uid: 'u',
-  generations: generations.map((generation) => ({ generation, proxies: 1, refusals: [refusal] })),
+  generations: generations.map((generation) => ({ generation, proxies: 1, rejections: [rejection] })),
 });
 
 describe('of an object', () => {
@@ -36,7 +36,7 @@ describe('of an object', () => {
   });
 
   test('that is tried alone, it is not decided yet', () => {
-    const generations = [{ generation: 2, isSuspect: true as const, proxies: 1, refusals: [] }];
+    const generations = [{ generation: 2, isSuspect: true as const, proxies: 1, rejections: [] }];
     const former = { objects: [object(1)] };
     expect(
       keptGenerations({ verdict: verdict(2, { generation: 1 }), former, rejected: { uid: 'u', generations } }),
@@ -55,7 +55,7 @@ describe('of an object', () => {
       const former = [{ apiVersion: 'security.istio.io/v1', generation: 1, spec: {} }];
       const spec = { object: { kind, name: 'p', uid: 'u' }, newest: 3, reason: 'Rejected', former };
       expect(readKept('shop', spec, validate)).toMatchObject({ newest: 3, former: [{ generation: 1 }] });
-      const rejected = [{ generation: 2, proxies: 1, refusals: [] }];
+      const rejected = [{ generation: 2, proxies: 1, rejections: [] }];
       expect(readKept('shop', { ...spec, rejected }, validate)).toBeUndefined();
     },
   );
@@ -131,14 +131,14 @@ describe('of what others may have written', () => {
 
   test('no more is read than we write', () => {
     const [one] = former({}).former;
-    const refusals = Array<object>(1_000).fill({ ...refusal, message: 'x'.repeat(100_000) });
+    const rejections = Array<object>(1_000).fill({ ...rejection, message: 'x'.repeat(100_000) });
     const found = read({
       former: Array<unknown>(1_000).fill(one),
-      rejected: Array<object>(1_000).fill({ generation: 1, proxies: 'many', refusals }),
+      rejected: Array<object>(1_000).fill({ generation: 1, proxies: 'many', rejections }),
     })!;
     expect(found.former).toHaveLength(2);
     expect(found.rejected).toHaveLength(4);
-    expect(found.rejected[0]!.refusals).toHaveLength(5);
+    expect(found.rejected[0]!.rejections).toHaveLength(5);
     expect(JSON.stringify(found.rejected).length).toBeLessThan(30_000);
   });
 });

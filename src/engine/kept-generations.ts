@@ -5,7 +5,7 @@ import type { KubernetesObject } from '../api/object.ts';
 import type { Validate } from '../api/validate.ts';
 import type { Verdict } from '../mesh/findings/conditions.ts';
 import type { FormerGenerations, RejectedGeneration } from '../mesh/inputs.ts';
-import { readRefusals } from '../status/replica-report.ts';
+import { readRejections } from '../status/replica-report.ts';
 
 /** What the cluster keeps of an object whose newest generation is not in force. */
 export interface KeptGenerations {
@@ -33,8 +33,8 @@ export interface FormerGeneration {
 const mostFormer = 2;
 /** Rejected generations. A new one that nobody rejects ends them all. */
 export const mostRejected = 4;
-/** Refusals of one generation; the others are counted. */
-export const mostRefusals = 5;
+/** Rejections of one generation; the others are counted. */
+export const mostRejections = 5;
 /** Levels of a spec that is kept: no kind has as many, and comparing thousands of them overflows the stack. */
 const mostLevels = 100;
 /** As JSON: etcd takes 1.5 MiB, and its metadata is not counted here. */
@@ -118,10 +118,10 @@ export function printKept({ object, newest, inForce, reason, former, rejected }:
     reason,
     former,
     ...(rejected.length > 0 && {
-      rejected: rejected.map(({ generation, proxies, refusals }) => ({
+      rejected: rejected.map(({ generation, proxies, rejections }) => ({
         generation,
         proxies,
-        refusals: refusals.slice(0, mostRefusals).map((refusal) => ({ ...refusal })),
+        rejections: rejections.slice(0, mostRejections).map((rejection) => ({ ...rejection })),
       })),
     }),
   };
@@ -174,13 +174,13 @@ function readFormer(value: Json): readonly FormerGeneration[] {
   ];
 }
 
-function readRejected({ generation, proxies, refusals }: Json): RejectedGeneration['generations'] {
+function readRejected({ generation, proxies, rejections }: Json): RejectedGeneration['generations'] {
   if (!isGeneration(generation)) return [];
   return [
     {
       generation,
       proxies: typeof proxies === 'number' ? proxies : 0,
-      refusals: readRefusals(refusals, mostRefusals),
+      rejections: readRejections(rejections, mostRejections),
     },
   ];
 }

@@ -5,7 +5,7 @@ import type { FormerObject, Inputs } from '../mesh/inputs.ts';
 
 /**
  * How long a former version of a PeerAuthentication counts, in milliseconds: clients follow when servers have had time to
- * accept what comes, and servers refuse what came when clients have had time to follow.
+ * accept what comes, and servers reject what came when clients have had time to follow.
  */
 export const FORMER_MS = { formerPeersOfClients: 5_000, formerPeersOfServers: 15_000 } as const;
 

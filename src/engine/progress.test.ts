@@ -76,7 +76,7 @@ test.each(['rejectedGenerations', 'waiting'] as const)(
     const key = keyOf(changed);
     const { uid = '', generation = 0 } = changed.metadata;
     const { rejectedGenerations, waiting } = fleet.mesh.inputs;
-    const held = { generation, proxies: 1, refusals: [], isSuspect: true as const };
+    const held = { generation, proxies: 1, rejections: [], isSuspect: true as const };
     const writes = {
       rejectedGenerations: (isHeld: boolean) =>
         rejectedGenerations.write(key, isHeld ? { uid, generations: [held] } : undefined),
@@ -106,7 +106,7 @@ test('what proxies have said of an earlier generation changes nothing about the 
   const rollout = fleet.progress.rollouts.get(keyOf(changed))!;
   const concerns = [...rollout.concerns];
   const reject = (of: number) => {
-    const generations = [{ generation: of, proxies: 1, refusals: [] }];
+    const generations = [{ generation: of, proxies: 1, rejections: [] }];
     fleet.commit([fleet.mesh.inputs.rejectedGenerations.write(keyOf(changed), { uid, generations })]);
     return concerns.map((each) => rollout.isAbout(each));
   };
@@ -251,18 +251,18 @@ test('of deleted objects that a silent proxy holds, only so many are followed', 
   expect(fleet.progress.rollouts.get(keyOf(held))).toBeUndefined();
 });
 
-test('observers are told once of all objects, however many clients refuse them, when all of the answer is known', async () => {
+test('observers are told once of all objects, however many clients reject them, when all of the answer is known', async () => {
   const clock = new FakeClock();
   const progress = new ProgressOfObjects({ inputs: new Fleet().mesh.inputs, clock, isInForce: () => true });
   const told: (readonly string[])[] = [];
   progress.onChange((keys) => void told.push([...keys]));
   const rollouts = ['object', 'other'].map((key) => progress.rollouts.begin(key));
   const concern = new Concern('cds', new Map([['a', rollouts]]));
-  const refused = { typeUrl: 'cds', name: 'a', version: 'v', message: 'no', origins: new Set<string>() };
+  const rejected = { typeUrl: 'cds', name: 'a', version: 'v', message: 'no', origins: new Set<string>() };
   for (const stream of ['1', '2', '3']) {
     const client = { stream, nodeId: stream, build: '', tenant: '' };
     concern.begin(client);
-    concern.refuse(client, new Map([['a', refused]]));
+    concern.reject(client, new Map([['a', rejected]]));
   }
   expect(told).toEqual([]);
   await clock.advance(50);

@@ -1,6 +1,6 @@
 import { type CustomKindName, kinds, restricts } from '../api/kinds.ts';
 import { type KubernetesObject, sourceOfKey } from '../api/object.ts';
-import type { Recipient, Refused } from '../ads/rollouts/recipient.ts';
+import type { Recipient, Rejected } from '../ads/rollouts/recipient.ts';
 import type { Rollout } from '../ads/rollouts/rollout.ts';
 import { Rollouts } from '../ads/rollouts/rollouts.ts';
 import type { Draft, Input, Write } from '../cache/graph.ts';
@@ -8,7 +8,7 @@ import type { Clock } from '../base/clock.ts';
 import { type Inputs, ONE, type RejectedGeneration } from '../mesh/inputs.ts';
 import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 import type { RolloutsOf } from '../mesh/publication.ts';
-import type { Progress, RefusedResource } from '../status/programmed.ts';
+import type { Progress, RejectedResource } from '../status/programmed.ts';
 import { rolloutsIn } from './rollouts-of-draft.ts';
 
 /** An object, and one generation of it. */
@@ -62,7 +62,7 @@ export interface Tracked {
   readonly isRecalled: boolean;
   /** What proxies have said of this generation, as of the last publication: then it is not in force. */
   readonly rejected: RejectedGeneration['generations'][number] | undefined;
-  /** Computed whenever it is read: where many clients refuse something, it costs as many steps. */
+  /** Computed whenever it is read: where many clients reject something, it costs as many steps. */
   readonly progress: Progress;
 }
 
@@ -294,12 +294,13 @@ export class ProgressOfObjects {
     if (rejected !== undefined)
       return rejected.isSuspect === true
         ? { state: 'underway', proxies: 0, waiting: [] }
-        : { state: 'refused', ...rejected };
+        : { state: 'rejected', ...rejected };
     const rollout = this.rollouts.get(key);
     if (rollout === undefined) return { state: 'concernsNobody' };
     // It takes a moment to find out which of several objects is to blame.
-    const refusals = rollout.refusals({ alone: this.#now() - since < BLAME_MS });
-    if (refusals.size > 0) return { state: 'refused', proxies: refusals.size, refusals: refusalsIn(refusals) };
+    const rejections = rollout.rejections({ alone: this.#now() - since < BLAME_MS });
+    if (rejections.size > 0)
+      return { state: 'rejected', proxies: rejections.size, rejections: rejectionsIn(rejections) };
     if (rollout.isDecided && !isLagging) return { state: 'concernsNobody' };
     const waiting = [...rollout.waiting()];
     return { state: 'underway', proxies: waiting.length, waiting };
@@ -345,12 +346,12 @@ const MOST_DELETED = 4_096;
 
 /** How long after an answer of a client others are told of it. Milliseconds. */
 const TELL_MS = 50;
-/** How long only a refusal of what nobody else has changed is held against an object. Milliseconds. */
+/** How long only a rejection of what nobody else has changed is held against an object. Milliseconds. */
 const BLAME_MS = 8_000;
 
 /** Of each proxy, its words. */
-export function refusalsIn(refusals: ReadonlyMap<Recipient, Refused>): readonly RefusedResource[] {
-  return Array.from(refusals, ([{ nodeId, build }, { typeUrl, name, message }]) => {
+export function rejectionsIn(rejections: ReadonlyMap<Recipient, Rejected>): readonly RejectedResource[] {
+  return Array.from(rejections, ([{ nodeId, build }, { typeUrl, name, message }]) => {
     return { nodeId, build, typeUrl, name, message };
   });
 }

@@ -126,7 +126,7 @@ export class Replicas {
     const joined = joinProgress([tracked.progress, ...this.#others(tracked)]);
     // Those that come later, and have not said anything, do not change that; proxies that reject it do. Nor does a
     // condition count that others have written while proxies of this replica have yet to answer.
-    const isLatched = joined.state !== 'refused' && tracked.isAcknowledged && isConfirmed(tracked.object);
+    const isLatched = joined.state !== 'rejected' && tracked.isAcknowledged && isConfirmed(tracked.object);
     return isLatched ? { state: 'acknowledged', proxies: 0 } : joined;
   }
 

@@ -15,7 +15,7 @@ function left(suspects: Suspects): string[] {
   return found;
 }
 
-test('one that is refused again waits once, and one that is forgotten not at all', () => {
+test('one that is rejected again waits once, and one that is forgotten not at all', () => {
   const suspects = new Suspects();
   suspects.add([a, b, c], undefined);
   suspects.add([b, d], undefined);

@@ -55,7 +55,7 @@ export class Suspects {
     return undefined;
   }
 
-  /** Once is enough: as long as clients refuse the restriction, nothing more is to be found out. */
+  /** Once is enough: as long as clients reject the restriction, nothing more is to be found out. */
   isCleared(suspect: Suspect, beside: Suspect): boolean {
     const known = this.#cleared.get(suspect.key);
     return known !== undefined && areSame(known.suspect, suspect) && areSame(known.beside, beside);

@@ -1,4 +1,4 @@
-import { apartFromRestrictions, type Refusals, tenantsIn } from './refusals.ts';
+import { apartFromRestrictions, type Rejections, tenantsIn } from './rejections.ts';
 import { isProven, type Recipient } from '../ads/rollouts/recipient.ts';
 import type { Concern } from '../ads/rollouts/rollout.ts';
 import type { ProgressOfObjects } from './progress.ts';
@@ -12,19 +12,19 @@ export interface WeighingOptions {
   readonly suspects: Pick<Suspects, 'isCleared'>;
 }
 
-/** Whether refusals count against an object: with the other replicas, only with this one, or not. */
+/** Whether rejections count against an object: with the other replicas, only with this one, or not. */
 type Reach = 'everywhere' | 'here' | 'nowhere';
 
-/** Objects, and the refusals that count against them. */
+/** Objects, and the rejections that count against them. */
 export interface Weighed {
   readonly suspects: readonly Suspect[];
-  readonly refusals: Refusals;
+  readonly rejections: Rejections;
   readonly reach: Reach;
   /** A restriction that may be to blame as well. */
   readonly beside: Suspect | undefined;
 }
 
-/** Decides which refusals count against which objects. */
+/** Decides which rejections count against which objects. */
 export class Weighing {
   readonly #options: WeighingOptions;
 
@@ -33,36 +33,36 @@ export class Weighing {
   }
 
   /**
-   * Those who may as well refuse a restriction count only if the others are not enough, and only once.
-   * @param all these and what else the same clients refuse: that may be to blame as well, unless it is not theirs to decide.
+   * Those who may as well reject a restriction count only if the others are not enough, and only once.
+   * @param all these and what else the same clients reject: that may be to blame as well, unless it is not theirs to decide.
    */
-  weigh(own: readonly Suspect[], all: readonly Suspect[], refusals: Refusals): Weighed {
+  weigh(own: readonly Suspect[], all: readonly Suspect[], rejections: Rejections): Weighed {
     const { progress } = this.#options;
-    const { apart, restrictions } = apartFromRestrictions(refusals, (key) => progress.rollouts.get(key));
+    const { apart, restrictions } = apartFromRestrictions(rejections, (key) => progress.rollouts.get(key));
     for (const suspects of all.length > own.length ? [all, own] : [own]) {
       const reach = this.#reachOf(suspects, apart);
-      if (reach !== 'nowhere') return { suspects, refusals: apart, reach, beside: undefined };
+      if (reach !== 'nowhere') return { suspects, rejections: apart, reach, beside: undefined };
     }
     const [beside] = [...restrictions].flatMap(({ key }): Suspect[] => {
       const { object } = progress.get(key) ?? {};
       return object === undefined ? [] : [{ key, uid: object.uid, generation: object.generation }];
     });
-    if (beside === undefined) return { suspects: own, refusals: apart, reach: 'nowhere', beside };
+    if (beside === undefined) return { suspects: own, rejections: apart, reach: 'nowhere', beside };
     const untried = own.filter((each) => !this.#options.suspects.isCleared(each, beside));
-    return { suspects: untried, refusals, reach: this.#reachOf(untried, refusals), beside };
+    return { suspects: untried, rejections, reach: this.#reachOf(untried, rejections), beside };
   }
 
-  #reachOf(suspects: readonly Suspect[], refusals: Refusals): Reach {
-    const areLibraries = [...refusals.keys()].every(this.#options.isLibrary);
-    return areLibraries ? this.#reachOfLibraries(suspects, refusals) : this.#reachOfAny(suspects, refusals);
+  #reachOf(suspects: readonly Suspect[], rejections: Rejections): Reach {
+    const areLibraries = [...rejections.keys()].every(this.#options.isLibrary);
+    return areLibraries ? this.#reachOfLibraries(suspects, rejections) : this.#reachOfAny(suspects, rejections);
   }
 
   /**
    * Where these count against the objects. One tenant alone may say so only of objects of its own, or where they concern
    * nobody else: with any resource, since the object is taken back whole.
    */
-  #reachOfAny(suspects: readonly Suspect[], refusals: Refusals): Reach {
-    const tenants = tenantsIn(refusals);
+  #reachOfAny(suspects: readonly Suspect[], rejections: Rejections): Reach {
+    const tenants = tenantsIn(rejections);
     const [tenant] = tenants;
     if (tenants.size !== 1) return tenants.size > 1 ? 'everywhere' : 'nowhere';
     if (suspects.every(({ key }) => this.#options.namespaceOf(key) === tenant)) return 'everywhere';
@@ -73,8 +73,8 @@ export class Weighing {
   }
 
   /** What a library does not understand, an Envoy may. */
-  #reachOfLibraries(suspects: readonly Suspect[], refusals: Refusals): Reach {
-    if (this.#reachOfAny(suspects, refusals) === 'nowhere') return 'nowhere';
+  #reachOfLibraries(suspects: readonly Suspect[], rejections: Rejections): Reach {
+    if (this.#reachOfAny(suspects, rejections) === 'nowhere') return 'nowhere';
     return suspects.some(({ key }) => this.#concernsEnvoys(key)) ? 'nowhere' : 'here';
   }
 

@@ -117,7 +117,7 @@ export interface RejectedGeneration {
     /** How many proxies said so. */
     readonly proxies: number;
     /** Some of them. */
-    readonly refusals: readonly {
+    readonly rejections: readonly {
       readonly nodeId: string;
       readonly build: string;
       readonly typeUrl: string;

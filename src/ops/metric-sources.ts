@@ -9,7 +9,7 @@ export interface MetricSources {
   readonly ready: () => boolean;
   readonly ads: () => AdsFigures;
   /** One entry per connected proxy and type of which it rejects the current version of a resource. */
-  readonly refused: () => Iterable<{ readonly shortName: string }>;
+  readonly rejected: () => Iterable<{ readonly shortName: string }>;
   /** Proxies that were not admitted, by the budget that was full. */
   readonly notAdmitted: () => Readonly<Record<string, number>>;
   /** Callers on the secure port that did not prove who they are, or are not who they say, by reason. */
@@ -95,7 +95,7 @@ export interface AdsFigures {
   /** By the type's short name. */
   readonly pushes: Readonly<Record<string, number>>;
   readonly bytes: Readonly<Record<string, number>>;
-  readonly refusals: Readonly<Record<string, number>>;
+  readonly rejections: Readonly<Record<string, number>>;
   /** Requests that answer a response that is no longer the newest. */
   readonly expired: Readonly<Record<string, number>>;
   /** Waits for an acknowledgement that timed out. */

@@ -47,7 +47,7 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
   const deliveries = once(sources.deliveries);
   const problems = once(() => [...sources.problems()]);
   const withoutEndpoints = once(sources.withoutEndpoints);
-  const refusing = once(() => countByType(sources.refused()));
+  const rejecting = once(() => countByType(sources.rejected()));
   gauges('pilot_info', 'Running version.', ['version'], () => [[{ version }, 1]]);
   gauge('istiod_uptime_seconds', 'Seconds since this process started.', () => (Date.now() - started) / 1000);
   gauge('fairlead_ready', 'Whether this replica is ready for proxies.', () => Number(sources.ready()));
@@ -58,13 +58,13 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
   counters('pilot_xds_expired_nonce', 'Requests that answer a response that is no longer the newest.', ['type'], () =>
     byType(ads().expired),
   );
-  counters('pilot_total_xds_rejects', 'Responses that proxies rejected.', ['type'], () => byType(ads().refusals));
+  counters('pilot_total_xds_rejects', 'Responses that proxies rejected.', ['type'], () => byType(ads().rejections));
   // Unlike in Istio, no label names the proxy: clients choose their own names.
   for (const shortName of servedTypeNames) {
     gauge(
       `pilot_xds_${shortName}_reject`,
       `Proxies that currently reject ${shortName.toUpperCase()} resources. /debug/syncz names them.`,
-      () => refusing().get(shortName) ?? 0,
+      () => rejecting().get(shortName) ?? 0,
     );
   }
   gauge('fairlead_xds_behind', 'Proxies that do not have the newest config yet.', () => ads().pendingStreams);
@@ -383,9 +383,9 @@ class Rendering {
 }
 
 /** Number of proxies that reject something, by type. */
-function countByType(refused: Iterable<{ readonly shortName: string }>): ReadonlyMap<string, number> {
+function countByType(rejected: Iterable<{ readonly shortName: string }>): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
-  for (const { shortName } of refused) counts.set(shortName, (counts.get(shortName) ?? 0) + 1);
+  for (const { shortName } of rejected) counts.set(shortName, (counts.get(shortName) ?? 0) + 1);
   return counts;
 }
 

@@ -30,7 +30,7 @@ const proxy = {
       sentAt: new Date('2026-01-02T03:04:06Z'),
       error: 'no',
       synced: false,
-      refused: [],
+      rejected: [],
       overdue: ['cold'],
     },
     {
@@ -42,7 +42,7 @@ const proxy = {
       sentAt: undefined,
       error: undefined,
       synced: true,
-      refused: ['c'],
+      rejected: ['c'],
       overdue: [],
     },
   ],
@@ -94,14 +94,14 @@ const figures: MetricSources = {
     indirect: 4,
     pushes: { cds: 5, eds: 7 },
     bytes: { cds: 500, eds: 700 },
-    refusals: { cds: 0, eds: 1 },
+    rejections: { cds: 0, eds: 1 },
     expired: { cds: 6 },
     timeouts: 0,
     overdue: 0,
     limits: { age: 3, streams: 0 },
     ended: { UNAVAILABLE: 3 },
   }),
-  refused: () => [{ shortName: 'eds' }, { shortName: 'eds' }],
+  rejected: () => [{ shortName: 'eds' }, { shortName: 'eds' }],
   suppressedLines: () => 0,
   unexpectedErrors: () => 0,
   notAdmitted: () => ({ traits: 3, scopes: 0 }),
@@ -286,10 +286,10 @@ describe('debug pages', () => {
             sentTime: '2026-01-02T03:04:06.000Z',
             lastError: 'no',
             synced: false,
-            refused: [],
+            rejected: [],
             overdue: ['cold'],
           },
-          'T/Endpoint': { sent: '5', acked: '5', synced: true, refused: ['c'] },
+          'T/Endpoint': { sent: '5', acked: '5', synced: true, rejected: ['c'] },
         },
       },
       { proxy: 'my-envoy', proxy_type: '', proxy_version: '', resources: {} },
@@ -480,23 +480,23 @@ describe('metrics', () => {
   });
 
   test('ask once for what several of them are made from', async () => {
-    const asked = { ads: 0, refused: 0 };
+    const asked = { ads: 0, rejected: 0 };
     let now = 0;
     const metrics = createMetrics(
       {
         ...figures,
         ads: () => ({ ...figures.ads(), streams: ++asked.ads }),
-        refused: () => (asked.refused++, figures.refused()),
+        rejected: () => (asked.rejected++, figures.rejected()),
       },
       () => now,
     );
     const ask = async () =>
       String((await metrics.route({ query: new URLSearchParams(), remoteAddress: '', host: '' })).body);
     await ask();
-    expect(asked).toEqual({ ads: 1, refused: 1 });
+    expect(asked).toEqual({ ads: 1, rejected: 1 });
     now = 1_000;
     expect(await ask()).toContain('pilot_xds{version="1.2.3"} 2');
-    expect(asked).toEqual({ ads: 2, refused: 2 });
+    expect(asked).toEqual({ ads: 2, rejected: 2 });
   });
 
   test('are tried again after a failure', async () => {

@@ -53,9 +53,9 @@ export function keepStatuses(options: ClusterStatusesOptions): ClusterStatuses {
     isRunning: (name) => mesh.clusters.isRunning(podKey(name)),
     isConfirmed,
     rejected: ({ key, uid, generation, progress: said }) => {
-      if (said.state !== 'refused') return;
-      const { proxies, refusals } = said;
-      generations.rejectedElsewhere(key, { uid, generations: [{ generation, proxies, refusals }] });
+      if (said.state !== 'rejected') return;
+      const { proxies, rejections } = said;
+      generations.rejectedElsewhere(key, { uid, generations: [{ generation, proxies, rejections }] });
     },
   });
   const reports =

@@ -43,7 +43,7 @@ export function startOps(options: OpsServingOptions): Promise<OpsServers> {
     version,
     ready: () => waitingFor().length === 0,
     ads: () => ads.counts(),
-    refused: () => ads.streams().flatMap(({ types }) => types.filter(({ refused }) => refused.length > 0)),
+    rejected: () => ads.streams().flatMap(({ types }) => types.filter(({ rejected }) => rejected.length > 0)),
     notAdmitted: () => engine.admission.refusals,
     ...(secure && {
       unauthenticated: () => [...secure.refusals(), ['identity', engine.admission.denied] as const],

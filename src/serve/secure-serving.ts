@@ -164,7 +164,9 @@ function progressOf(
   const { roots } = mesh.inputs.trustBundle.get(ONE) ?? { roots: [] };
   const behind = ads
     .streams()
-    .filter(({ types }) => !types.some((type) => type.typeUrl === PROXY_CONFIG && type.synced && !type.refused.length));
+    .filter(
+      ({ types }) => !types.some((type) => type.typeUrl === PROXY_CONFIG && type.synced && !type.rejected.length),
+    );
   const namespaces = missing(pem);
   return {
     // What is not committed was not sent.

@@ -16,14 +16,14 @@ test('what was said of a generation stays until it is known who does not have it
 });
 
 test('what proxies say of themselves is quoted, in its line, and no longer than people read', () => {
-  const refusal = {
+  const rejection = {
     nodeId: 'a\u001b[2J\nb',
     build: '',
     typeUrl: 't.Listener',
     name: 'l',
     message: `no\r\n\u202e". Everything is fine. ${'x'.repeat(200)}`,
   };
-  const { message } = programmedCondition(2, { state: 'refused', proxies: 1, refusals: [refusal] }, context);
+  const { message } = programmedCondition(2, { state: 'rejected', proxies: 1, rejections: [rejection] }, context);
   expect(message).toBe(
     `Rejected by 1 proxy ("a\\u001b[2J\\nb"). Listener l: "no\\r\\n\\u202e\\". Everything is fine. ${'x'.repeat(172)}...".`,
   );

@@ -7,7 +7,7 @@ export interface ProxyName {
 }
 
 /** Part of what an object has changed that a proxy does not take. */
-export interface RefusedResource extends ProxyName {
+export interface RejectedResource extends ProxyName {
   readonly build: string;
   readonly typeUrl: string;
   readonly name: string;
@@ -25,11 +25,11 @@ export type Progress =
   | { readonly state: 'underway'; readonly proxies: number; readonly waiting: readonly ProxyName[] }
   /** Some replicas have not said what it means for their proxies. */
   | { readonly state: 'silent'; readonly replicas: readonly string[] }
-  /** `proxies`: how many, which may be gone by now; `refusals`: of some of them. `isRecalled`: as said elsewhere, or before a restart. */
+  /** `proxies`: how many, which may be gone by now; `rejections`: of some of them. `isRecalled`: as said elsewhere, or before a restart. */
   | {
-      readonly state: 'refused';
+      readonly state: 'rejected';
       readonly proxies: number;
-      readonly refusals: readonly RefusedResource[];
+      readonly rejections: readonly RejectedResource[];
       readonly isRecalled?: true;
     };
 
@@ -84,12 +84,12 @@ export function programmedCondition(
         reason: 'ReplicaSilent',
         message: `No report about it since ${since} from ${listed(progress.replicas)}.`,
       };
-    case 'refused':
+    case 'rejected':
       return {
         ...common,
         status: 'False',
         reason: 'Rejected',
-        message: `${refused(progress)}${inForce === undefined ? '' : ` ${effective(inForce)}`}`,
+        message: `${rejected(progress)}${inForce === undefined ? '' : ` ${effective(inForce)}`}`,
       };
   }
 }
@@ -116,11 +116,11 @@ function effective(inForce: ProgrammedContext['inForce']): string {
     : `Generation ${inForce.generation} is in force.`;
 }
 
-function refused({ proxies, refusals }: Extract<Progress, { state: 'refused' }>): string {
-  const [first] = refusals;
+function rejected({ proxies, rejections }: Extract<Progress, { state: 'rejected' }>): string {
+  const [first] = rejections;
   const words =
     first === undefined ? '' : ` ${shortType(first.typeUrl)} ${quoteName(first.name)}: ${quoteWords(first.message)}.`;
-  return `Rejected by ${count(proxies)} (${named(refusals, proxies)}).${words}`;
+  return `Rejected by ${count(proxies)} (${named(rejections, proxies)}).${words}`;
 }
 
 function listed(replicas: readonly string[]): string {

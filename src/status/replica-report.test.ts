@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Progress } from './programmed.ts';
 import { joinProgress, printReport, readReport, type ReplicaReport, type ReportedObject } from './replica-report.ts';
 
-const refusal = { nodeId: 'n', build: 'b', typeUrl: 't', name: 'r', message: 'no' };
+const rejection = { nodeId: 'n', build: 'b', typeUrl: 't', name: 'r', message: 'no' };
 
 const report = (...objects: readonly ReportedObject[]): ReplicaReport => ({
   servingSince: '2026-01-01T00:00:00.000Z',
@@ -21,7 +21,7 @@ test('what one replica writes, the others read', () => {
   const all = report(
     reported({ state: 'acknowledged', proxies: 3 }),
     reported({ state: 'underway', proxies: 2, waiting: [{ nodeId: 'a' }, { nodeId: 'b' }] }),
-    { ...reported({ state: 'refused', proxies: 1, refusals: [refusal], isRecalled: true }), isRejected: true },
+    { ...reported({ state: 'rejected', proxies: 1, rejections: [rejection], isRecalled: true }), isRejected: true },
   );
   expect(readReport(JSON.parse(JSON.stringify(printReport(all))))).toEqual(all);
 });
@@ -39,25 +39,25 @@ test('what is not a text does no harm, wherever a text should be', () => {
   const spec = printReport(
     report(
       reported({ state: 'underway', proxies: 1, waiting: [{ nodeId: 'a' }] }),
-      reported({ state: 'refused', proxies: 1, refusals: [refusal] }),
+      reported({ state: 'rejected', proxies: 1, rejections: [rejection] }),
     ),
   );
-  const [waiting, refused] = spec['objects'] as [object, object];
+  const [waiting, rejected] = spec['objects'] as [object, object];
   const read = readReport({
     ...spec,
     seen: { VirtualService: odd, Gateway: '3' },
     objects: [
       { ...waiting, named: [odd] },
-      { ...refused, refusals: [{ ...refusal, message: odd }, odd, 'no', null] },
+      { ...rejected, rejections: [{ ...rejection, message: odd }, odd, 'no', null] },
     ],
   })!;
   expect(read.seen).toEqual({ Gateway: '3' });
   expect(read.objects.map(({ progress }) => progress)).toMatchObject([
     { state: 'underway', proxies: 1, waiting: [] },
     {
-      state: 'refused',
-      refusals: [
-        { ...refusal, message: '' },
+      state: 'rejected',
+      rejections: [
+        { ...rejection, message: '' },
         { nodeId: '', message: '' },
       ],
     },
@@ -65,11 +65,11 @@ test('what is not a text does no harm, wherever a text should be', () => {
 });
 
 test('an object is where the replica has it that has come least far with it; numbers of proxies add up', () => {
-  const refused: Progress = { state: 'refused', proxies: 2, refusals: [refusal] };
+  const rejected: Progress = { state: 'rejected', proxies: 2, rejections: [rejection] };
   const underway: Progress = { state: 'underway', proxies: 1, waiting: [{ nodeId: 'a' }] };
   const silent: Progress = { state: 'silent', replicas: ['r'] };
   const acknowledged: Progress = { state: 'acknowledged', proxies: 3 };
-  const worstFirst: readonly Progress[] = [refused, underway, silent, acknowledged, { state: 'concernsNobody' }];
+  const worstFirst: readonly Progress[] = [rejected, underway, silent, acknowledged, { state: 'concernsNobody' }];
   worstFirst.forEach((worst, i) => {
     const others = worstFirst.slice(i + 1);
     for (const all of [
@@ -78,7 +78,11 @@ test('an object is where the replica has it that has come least far with it; num
     ])
       expect(joinProgress(all)).toEqual(worst);
   });
-  expect(joinProgress([refused, underway, refused])).toEqual({ ...refused, proxies: 4, refusals: [refusal, refusal] });
+  expect(joinProgress([rejected, underway, rejected])).toEqual({
+    ...rejected,
+    proxies: 4,
+    rejections: [rejection, rejection],
+  });
   expect(joinProgress([underway, silent, underway])).toEqual({
     ...underway,
     proxies: 2,
@@ -88,7 +92,7 @@ test('an object is where the replica has it that has come least far with it; num
 });
 
 test('who repeats that others have rejected an object is not counted beside them', () => {
-  const first: Progress = { state: 'refused', proxies: 1, refusals: [refusal] };
+  const first: Progress = { state: 'rejected', proxies: 1, rejections: [rejection] };
   const repeated: Progress = { ...first, proxies: 5, isRecalled: true };
   expect(joinProgress([repeated, first, repeated])).toEqual(first);
   const { isRecalled: _, ...most } = repeated;

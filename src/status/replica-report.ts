@@ -1,5 +1,5 @@
 import { isObject, type Json } from '../api/json.ts';
-import type { Progress, RefusedResource } from './programmed.ts';
+import type { Progress, RejectedResource } from './programmed.ts';
 
 /** What a replica knows of the way of objects to its own proxies. */
 export interface ReplicaReport {
@@ -48,11 +48,11 @@ function printProgress(progress: Progress): Json {
       return { state: progress.state, proxies: progress.proxies };
     case 'underway':
       return { state: progress.state, proxies: progress.proxies, named: namesOf(progress.waiting) };
-    case 'refused':
+    case 'rejected':
       return {
         state: progress.state,
         proxies: progress.proxies,
-        refusals: progress.refusals.slice(0, mostNamed),
+        rejections: progress.rejections.slice(0, mostNamed),
         ...(progress.isRecalled && { isRecalled: true }),
       };
     default:
@@ -85,7 +85,7 @@ function readObject(value: unknown): readonly ReportedObject[] {
   return [{ key, uid, generation, progress, ...(isRejected === true && { isRejected }) }];
 }
 
-function readProgress({ state, proxies, named, refusals, isRecalled }: Json): Progress | undefined {
+function readProgress({ state, proxies, named, rejections, isRecalled }: Json): Progress | undefined {
   const count = typeof proxies === 'number' ? proxies : 0;
   switch (state) {
     case 'acknowledged':
@@ -95,11 +95,11 @@ function readProgress({ state, proxies, named, refusals, isRecalled }: Json): Pr
       const names = all.slice(0, mostNamed).filter(isText);
       return { state, proxies: count, waiting: names.map((nodeId) => ({ nodeId })) };
     }
-    case 'refused':
+    case 'rejected':
       return {
         state,
         proxies: count,
-        refusals: readRefusals(refusals, mostNamed),
+        rejections: readRejections(rejections, mostNamed),
         ...(isRecalled === true && { isRecalled }),
       };
     default:
@@ -107,11 +107,11 @@ function readProgress({ state, proxies, named, refusals, isRecalled }: Json): Pr
   }
 }
 
-/** Characters of one field of a refusal. */
+/** Characters of one field of a rejection. */
 const longestText = 1024;
 
 /** As others have written them; what is not a text is empty. */
-export function readRefusals(value: unknown, most: number): readonly RefusedResource[] {
+export function readRejections(value: unknown, most: number): readonly RejectedResource[] {
   const text = (each: unknown): string => (isText(each) ? each.slice(0, longestText) : '');
   const all = Array.isArray(value) ? value.slice(0, most).filter(isObject) : [];
   return all.map(({ nodeId, build, typeUrl, name, message }) => ({
@@ -129,15 +129,15 @@ function isText(value: unknown): value is string {
 
 /** What replicas together know of an object. */
 export function joinProgress(all: readonly Progress[]): Progress {
-  const saidSo = all.filter((each) => each.state === 'refused');
+  const saidSo = all.filter((each) => each.state === 'rejected');
   const firsthand = saidSo.filter(({ isRecalled }) => isRecalled !== true);
   // The others repeat what somebody has said.
-  const refused = firsthand.length > 0 ? firsthand : saidSo.sort((a, b) => b.proxies - a.proxies).slice(0, 1);
-  if (refused.length > 0)
+  const rejected = firsthand.length > 0 ? firsthand : saidSo.sort((a, b) => b.proxies - a.proxies).slice(0, 1);
+  if (rejected.length > 0)
     return {
-      state: 'refused',
-      proxies: refused.reduce((sum, { proxies }) => sum + proxies, 0),
-      refusals: refused.flatMap(({ refusals }) => refusals).slice(0, mostNamed),
+      state: 'rejected',
+      proxies: rejected.reduce((sum, { proxies }) => sum + proxies, 0),
+      rejections: rejected.flatMap(({ rejections }) => rejections).slice(0, mostNamed),
     };
   const underway = all.filter((each) => each.state === 'underway');
   if (underway.length > 0)

@@ -6,8 +6,8 @@ const some = (namespace: string, count: number, message?: string): [string, Repo
   namespace,
   Array.from({ length: count }, (_, i): ReportedObject => {
     const object = { key: `g/VirtualService/c/${namespace}/${i}`, uid: 'u', generation: 1 };
-    const refusals = [{ nodeId: 'n', build: 'b', typeUrl: 't', name: 'r', message: message ?? '' }];
-    if (message !== undefined) return { ...object, progress: { state: 'refused', proxies: 1, refusals } };
+    const rejections = [{ nodeId: 'n', build: 'b', typeUrl: 't', name: 'r', message: message ?? '' }];
+    if (message !== undefined) return { ...object, progress: { state: 'rejected', proxies: 1, rejections } };
     return { ...object, progress: { state: 'acknowledged', proxies: 1 } };
   }),
 ];

@@ -156,7 +156,7 @@ test('every response to clusters is answered by itself', async () => {
   client.send({ typeUrl: CDS, nonce: third.nonce });
   expect((await take(CDS)).removed).toEqual(['bad']);
   expect(await client.settled(RDS)).toEqual([]);
-  expect(mesh.refusals.map((refusal) => refusal.name)).toEqual(['bad']);
+  expect(mesh.rejections.map((rejection) => rejection.name)).toEqual(['bad']);
 });
 
 test('a client that does not answer for clusters is sent their assignments again', async () => {
@@ -192,7 +192,7 @@ test('a new cluster that the client did not take, without saying so, is taken ba
   client.send({ typeUrl: CDS, nonce: held.nonce, error: 'Error adding/updating cluster(s) bad: no' });
   client.send({ typeUrl: CDS, nonce: withdrawal.nonce });
   expect(bodiesOf(await take(CDS))).toEqual(['good@1']);
-  expect(mesh.refusals.map((refusal) => refusal.name)).toEqual(['bad']);
+  expect(mesh.rejections.map((rejection) => rejection.name)).toEqual(['bad']);
 });
 
 test('clusters of a former listener stay for as long as listeners of that node drain', async () => {

@@ -77,7 +77,7 @@ withPeers(['envoy'], 'a real Envoy', () => {
     test('is configured from nothing', async () => {
       expect(await request()).toBe('one');
       await accepted();
-      expect(mesh.refusals).toEqual([]);
+      expect(mesh.rejections).toEqual([]);
     });
 
     test('loses no request when its traffic moves from cluster to cluster', async () => {
@@ -119,7 +119,7 @@ withPeers(['envoy'], 'a real Envoy', () => {
       expect(await request()).toBe('one');
     });
 
-    test('refuses one of many assignments, and gets all others', async () => {
+    test('rejects one of many assignments, and gets all others', async () => {
       const names = Array.from({ length: 7 }, (_, i) => `c${i}`);
       const all = (make: (name: string, i: number) => Uint8Array): Record<string, Uint8Array> =>
         Object.fromEntries(names.map((name, i) => [name, make(name, i)]));
@@ -127,8 +127,8 @@ withPeers(['envoy'], 'a real Envoy', () => {
       await accepted();
       mesh.publish({ [EDS]: all((name, i) => assignment(name, [two.port], i === 4 ? 'nonsense' : '127.0.0.1')) });
       await accepted();
-      const named = mesh.refusals.filter((refusal) => refusal.name !== undefined);
-      expect(named.map((refusal) => refusal.name)).toEqual(['c4']);
+      const named = mesh.rejections.filter((rejection) => rejection.name !== undefined);
+      expect(named.map((rejection) => rejection.name)).toEqual(['c4']);
       expect(named[0]!.message).toContain('malformed IP address');
       const dump = await envoy.configDump();
       const portOf = (name: string): string =>
@@ -136,7 +136,7 @@ withPeers(['envoy'], 'a real Envoy', () => {
       for (const name of names) expect(portOf(name)).toContain(String(name === 'c4' ? one.port : two.port));
     });
 
-    test('refuses one of two tables, keeps its former version, and gets the other', async () => {
+    test('rejects one of two tables, keeps its former version, and gets the other', async () => {
       const other = await freePort();
       mesh.publish({
         [LDS]: { other: listener('other', other, 'second') },
@@ -152,13 +152,13 @@ withPeers(['envoy'], 'a real Envoy', () => {
         [RDS]: { table: table('table', 'one', { name: 'changed' }), second: table('second', 'one', bad) },
       });
       await accepted();
-      expect(mesh.refusals.flatMap((refusal) => refusal.name ?? [])).toEqual(['second']);
+      expect(mesh.rejections.flatMap((rejection) => rejection.name ?? [])).toEqual(['second']);
       const routes = (await envoy.configDump()).routes;
       expect(JSON.stringify(routes.find((entry) => entry.name === 'table'))).toContain('changed');
       expect(await request()).toBe('one');
     });
 
-    test('refuses a new cluster that would warm for ever, and takes all that follows', async () => {
+    test('rejects a new cluster that would warm for ever, and takes all that follows', async () => {
       const stuck = {
         lbPolicy: 'RING_HASH' as const,
         ringHashLbConfig: { minimumRingSize: { value: '100' }, maximumRingSize: { value: '10' } },
@@ -168,7 +168,7 @@ withPeers(['envoy'], 'a real Envoy', () => {
         [EDS]: { bad: assignment('bad', [one.port]), good: assignment('good', [two.port]) },
       });
       await accepted();
-      expect(mesh.refusals.map((refusal) => refusal.name)).toEqual(['bad']);
+      expect(mesh.rejections.map((rejection) => rejection.name)).toEqual(['bad']);
       mesh.publish({ [CDS]: { later: cluster('later') }, [EDS]: { later: assignment('later', [two.port]) } });
       mesh.publish({ [RDS]: { table: table('table', 'later') } });
       await accepted();
@@ -176,7 +176,7 @@ withPeers(['envoy'], 'a real Envoy', () => {
       expect((await envoy.configDump()).clusters.map((entry) => entry.name).sort()).toEqual(['good', 'later', 'one']);
     });
 
-    test('refuses a new version of a live cluster beside a new one, and goes on', async () => {
+    test('rejects a new version of a live cluster beside a new one, and goes on', async () => {
       const stuck = {
         lbPolicy: 'RING_HASH' as const,
         ringHashLbConfig: { minimumRingSize: { value: '100' }, maximumRingSize: { value: '10' } },
@@ -187,7 +187,7 @@ withPeers(['envoy'], 'a real Envoy', () => {
         [RDS]: { table: table('table', 'later') },
       });
       await accepted();
-      expect(mesh.refusals.map((refusal) => refusal.name)).toEqual(['one']);
+      expect(mesh.rejections.map((rejection) => rejection.name)).toEqual(['one']);
       expect(await request()).toBe('two');
       mesh.publish({ [RDS]: { table: table('table', 'one') } });
       await accepted();
@@ -197,14 +197,14 @@ withPeers(['envoy'], 'a real Envoy', () => {
       expect(await request()).toBe('one');
     });
 
-    test('refuses a new version of a live cluster, and keeps using the old one', async () => {
+    test('rejects a new version of a live cluster, and keeps using the old one', async () => {
       const stuck = {
         lbPolicy: 'RING_HASH' as const,
         ringHashLbConfig: { minimumRingSize: { value: '100' }, maximumRingSize: { value: '10' } },
       };
       mesh.publish({ [CDS]: { one: cluster('one', stuck) } });
       await accepted();
-      expect(mesh.refusals.map((refusal) => refusal.name)).toEqual(['one']);
+      expect(mesh.rejections.map((rejection) => rejection.name)).toEqual(['one']);
       mesh.publish({ [CDS]: { later: cluster('later') }, [EDS]: { later: assignment('later', [two.port]) } });
       await accepted();
       expect(await request()).toBe('one');
@@ -218,12 +218,14 @@ withPeers(['envoy'], 'a real Envoy', () => {
         { [CDS]: { one: cluster('one', { lbPolicy: 'MAGLEV', maglevLbConfig: { tableSize: { value: '4' } } }) } },
       ],
       ['listener', { [LDS]: { web: misplacedListener('web') } }],
-    ])('keeps what it has when the server comes back with a %s that it refuses', async (_kind, bad) => {
+    ])('keeps what it has when the server comes back with a %s that it rejects', async (_kind, bad) => {
       expect(await request()).toBe('one');
       await accepted();
       await mesh.stop();
       await serve(bad);
-      await poll('a refusal', () => Promise.resolve(mesh.refusals.some(({ name }) => name !== undefined) || undefined));
+      await poll('a rejection', () =>
+        Promise.resolve(mesh.rejections.some(({ name }) => name !== undefined) || undefined),
+      );
       expect(await request()).toBe('one');
       mesh.publish({ [CDS]: { later: cluster('later') }, [EDS]: { later: assignment('later', [two.port]) } });
       await poll(

@@ -100,7 +100,7 @@ async function withRouter(
     plaintext: { host: '127.0.0.1', port: 0 },
     batch: { quiet: 50, max: 250 },
     log: { info: () => undefined, warn: () => undefined },
-    refused: () => undefined,
+    rejected: () => undefined,
     notAdmitted: () => undefined,
     heapBytes: 2 ** 31,
     signal: stop.signal,

@@ -91,7 +91,7 @@ afterAll(async () => {
 
 const say = (): Promise<string> => callEcho(client);
 
-test('gRPC finds its back end, follows endpoints and routes, and keeps what works when it refuses something', async () => {
+test('gRPC finds its back end, follows endpoints and routes, and keeps what works when it rejects something', async () => {
   expect(await say()).toBe('one');
   mesh.publish({ [EDS]: { a: assignment('a', two.port) } });
   await expect.poll(say, { timeout: 5_000 }).toBe('two');
@@ -102,7 +102,7 @@ test('gRPC finds its back end, follows endpoints and routes, and keeps what work
   });
   await expect.poll(say, { timeout: 5_000 }).toBe('one');
   mesh.publish({ [CDS]: { b: cluster('b', { lbPolicy: 'MAGLEV' }) } });
-  await expect.poll(() => mesh.refusals.map(({ typeUrl: url, name }) => [url, name])).toEqual([[CDS, 'b']]);
+  await expect.poll(() => mesh.rejections.map(({ typeUrl: url, name }) => [url, name])).toEqual([[CDS, 'b']]);
   expect(await say()).toBe('one');
   mesh.publish({ [EDS]: { b: assignment('b', two.port) } });
   await expect.poll(say, { timeout: 5_000 }).toBe('two');

@@ -123,7 +123,7 @@ test('who is not told in time what it may see makes room for others', async () =
         else setImmediate(() => mesh.move(stream, { roots: ['mesh'], qualifiers: [] }));
       },
       disconnected: () => {},
-      refused: () => {},
+      rejected: () => {},
     },
   });
   const client = open();
@@ -138,7 +138,7 @@ test('who is not told in time what it may see makes room for others', async () =
 test('whose configuration is being computed keeps its place, whoever else waits, for minutes', async () => {
   const connected: string[] = [];
   await start({
-    events: { connected: ({ stream }) => connected.push(stream), disconnected: () => {}, refused: () => {} },
+    events: { connected: ({ stream }) => connected.push(stream), disconnected: () => {}, rejected: () => {} },
   });
   const most = 128;
   const sessions = [session(), session()];
@@ -162,7 +162,7 @@ test('who waits for others to be computed makes room sooner if somebody else nee
       connected: ({ stream }) => connected.push(stream),
       isDeferred,
       disconnected: ({ stream }) => ended.push(stream),
-      refused: () => {},
+      rejected: () => {},
     },
   });
   const most = 128;
@@ -187,7 +187,7 @@ test('first requests that wait for their world are kept up to a budget, and all 
     events: {
       connected: ({ stream }) => worlds.push(() => mesh.move(stream, { roots: ['mesh'], qualifiers: [] })),
       disconnected: () => {},
-      refused: () => {},
+      rejected: () => {},
     },
   });
   let answered = 0;

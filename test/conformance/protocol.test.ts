@@ -233,7 +233,7 @@ describe.each([
     expect(mesh.server.counts().timeouts).toBe(1);
   });
 
-  test('a refused cluster is withdrawn, the others are sent again, and its version is not repeated', async () => {
+  test('a rejected cluster is withdrawn, the others are sent again, and its version is not repeated', async () => {
     script.subscribe(CDS, []);
     await script.take(CDS);
     mesh.publish({ [CDS]: { bad: '1', good: '1' } });
@@ -246,10 +246,10 @@ describe.each([
     expect(await script.take(CDS)).toEqual(['good@2']);
     mesh.publish({ [CDS]: { bad: '2' } });
     expect(await script.take(CDS)).toEqual(delta ? ['bad@2'] : ['bad@2', 'good@2']);
-    expect(mesh.refusals).toMatchObject([{ typeUrl: CDS, name: 'bad', nodeId: expect.any(String) }]);
+    expect(mesh.rejections).toMatchObject([{ typeUrl: CDS, name: 'bad', nodeId: expect.any(String) }]);
   });
 
-  test('a live cluster that is refused is given back as it was, with its assignment behind', async () => {
+  test('a live cluster that is rejected is given back as it was, with its assignment behind', async () => {
     mesh.publish({ [CDS]: { a: '1', b: '1' }, [EDS]: { a: '1', b: '1' } });
     script.subscribe(CDS, []);
     const first = await script.next(CDS);
@@ -263,7 +263,7 @@ describe.each([
     expect(await script.take(EDS)).toEqual(['a@1']);
   });
 
-  test('of assignments the refused one is found by halves, and the others arrive', async () => {
+  test('of assignments the rejected one is found by halves, and the others arrive', async () => {
     const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
     mesh.publish({ [EDS]: Object.fromEntries(names.map((name) => [name, '1'])) });
     script.subscribe(EDS, names);
@@ -279,14 +279,14 @@ describe.each([
         for (const body of bodies) arrived.add(body);
         script.ack(response);
       }
-      done = mesh.refusals.some((refusal) => refusal.name === 'd') && arrived.size === 7;
+      done = mesh.rejections.some((rejection) => rejection.name === 'd') && arrived.size === 7;
     }
-    // The refused one is given back as it was: behind a changed cluster it would be empty now.
+    // The rejected one is given back as it was: behind a changed cluster it would be empty now.
     expect([...arrived].sort()).toEqual(['a@2', 'b@2', 'c@2', 'd@1', 'e@2', 'f@2', 'g@2']);
     expect(await script.client.settled(RDS)).toEqual([]);
   });
 
-  test('a refused table leaves the client what it had', async () => {
+  test('a rejected table leaves the client what it had', async () => {
     mesh.publish({ [RDS]: { r: '1', s: '1' } });
     script.subscribe(RDS, ['r', 's']);
     const first = await script.next(RDS);
@@ -296,7 +296,7 @@ describe.each([
     expect(await script.take(RDS)).toEqual(['r@1']);
     mesh.publish({ [RDS]: { s: '2' } });
     expect(await script.take(RDS)).toEqual(['s@2']);
-    expect(mesh.refusals).toMatchObject([{ typeUrl: RDS, name: 'r', message: 'invalid perl operator' }]);
+    expect(mesh.rejections).toMatchObject([{ typeUrl: RDS, name: 'r', message: 'invalid perl operator' }]);
   });
 
   test('a stream that moves to another world gets the difference', async () => {

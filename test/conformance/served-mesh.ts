@@ -3,7 +3,7 @@ import type { MemberChange, World } from '../../src/ads/store/publication.ts';
 import type { EncodedResource, Part } from '../../src/ads/store/resource.ts';
 import { type AdsServer, startAdsServer } from '../../src/ads/transport/server.ts';
 import type { AdsServerOptions } from '../../src/ads/transport/server-options.ts';
-import type { AdsEvents, ConnectedProxy, Refusal, ResourceTypes } from '../../src/ads/types.ts';
+import type { AdsEvents, ConnectedProxy, Rejection, ResourceTypes } from '../../src/ads/types.ts';
 import { serviceOf } from '../../src/engine/catalog.ts';
 import { types } from '../../src/envoy/encode/proto-types.ts';
 import { typeUrl } from '../../src/envoy/encode/proto.ts';
@@ -67,7 +67,7 @@ export class ServedMesh {
   readonly proxies = new Map<string, ConnectedProxy>();
   /** IP addresses of the clients, as they came. */
   readonly peers: string[] = [];
-  readonly refusals: Refusal[] = [];
+  readonly rejections: Rejection[] = [];
   readonly warnings: string[] = [];
   readonly ended: string[] = [];
   server!: AdsServer;
@@ -95,7 +95,7 @@ export class ServedMesh {
           mesh.proxies.delete(stream);
           mesh.ended.push(stream);
         },
-        refused: (refusal) => mesh.refusals.push(refusal),
+        rejected: (rejection) => mesh.rejections.push(rejection),
         ...events,
       },
       ...options,

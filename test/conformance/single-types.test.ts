@@ -113,7 +113,7 @@ withPeers(['envoy'], 'an Envoy without ADS', () => {
       mesh.publish({ [LDS]: { web: listenerOf(source, { perConnectionBufferLimitBytes: { value: 65_536 } }) } });
       await settled();
       await answers('one');
-      expect(mesh.refusals).toEqual([]);
+      expect(mesh.rejections).toEqual([]);
       expect(mesh.server.counts()).toMatchObject({ failures: 0, timeouts: 0 });
     };
 
@@ -131,11 +131,13 @@ withPeers(['envoy'], 'an Envoy without ADS', () => {
       await follows(overAds);
     });
 
-    test('that refuses a cluster keeps the former one, and takes what comes on the other streams', async () => {
+    test('that rejects a cluster keeps the former one, and takes what comes on the other streams', async () => {
       await start(ownService);
       const bad = { lbPolicy: 'MAGLEV', maglevLbConfig: { tableSize: { value: '4' } } };
       mesh.publish({ [CDS]: { one: clusterOf('one', ownService, bad) } });
-      await poll('the refusal', () => Promise.resolve(mesh.refusals.some(({ name }) => name === 'one') || undefined));
+      await poll('the rejection', () =>
+        Promise.resolve(mesh.rejections.some(({ name }) => name === 'one') || undefined),
+      );
       mesh.publish({ [EDS]: { one: assignment('one', [two.port]) } });
       await answers('two');
     });

@@ -104,7 +104,7 @@ test('few responses to clusters wait for an answer, and one answer stands for al
   expect(bodiesOf(await take(CDS))).toEqual(['a@5']);
 });
 
-test('a refusal that reports the version of its own response is about an earlier one', async () => {
+test('a rejection that reports the version of its own response is about an earlier one', async () => {
   client.send({ typeUrl: CDS, node: NODE });
   await take(CDS);
   mesh.publish({ [CDS]: { bad: '1' } });
@@ -118,7 +118,7 @@ test('a refusal that reports the version of its own response is about an earlier
     error: 'Error adding/updating cluster(s) bad: no',
   });
   expect(bodiesOf(await take(CDS))).toEqual(['good@1']);
-  expect(mesh.refusals.map((refusal) => refusal.name)).toEqual(['bad']);
+  expect(mesh.rejections.map((rejection) => rejection.name)).toEqual(['bad']);
 });
 
 test('a state that cannot be read at all is not taken apart: leaving things out would delete them', async () => {

@@ -20,7 +20,7 @@ beforeEach(async () => {
   waiting = [];
   clients = [];
   mesh = await ServedMesh.start({
-    events: { connected: ({ stream }) => waiting.push(stream), disconnected: () => {}, refused: () => {} },
+    events: { connected: ({ stream }) => waiting.push(stream), disconnected: () => {}, rejected: () => {} },
   });
 });
 

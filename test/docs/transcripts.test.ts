@@ -50,7 +50,7 @@ test('clusters.md#cilium-clustermesh/2 is what fairlead clusters identities prin
   );
 });
 
-const synced: TypeReport = { synced: true, owed: 0, refused: [], refusedCount: 0, overdue: [] };
+const synced: TypeReport = { synced: true, owed: 0, rejected: [], rejectedCount: 0, overdue: [] };
 
 test('status.md#who-has-what is what fairlead status prints', () => {
   const proxy = (name: string, seconds: number, changes: Partial<ProxyReport> = {}): ProxyReport => ({
@@ -60,11 +60,11 @@ test('status.md#who-has-what is what fairlead status prints', () => {
   });
   const object = (name: string, seconds: number, changes: Partial<ObjectReport>): ObjectReport => ({
     ...{ object: name, generation: 7, isDeleted: false, since: ago(seconds), state: 'waiting' },
-    ...{ waiting: [], waitingCount: 0, refusals: [], refusingCount: 0 },
+    ...{ waiting: [], waitingCount: 0, rejections: [], rejectingCount: 0 },
     ...changes,
   });
   const late = { waiting: [{ proxy: 'reviews-1.bookshop', stream: 's', since: ago(40) }], waitingCount: 1 };
-  const refusal = {
+  const rejection = {
     ...{ proxy: 'storefront-1.bookshop', build: 'envoy 1.40.0', name: '0.0.0.0_8080' },
     ...{ typeUrl: 'type.googleapis.com/envoy.config.listener.v3.Listener', message: '...' },
   };
@@ -74,7 +74,7 @@ test('status.md#who-has-what is what fairlead status prints', () => {
       proxies: [
         proxy('reviews-1', 3 * 3600, { synced: false, behindSince: ago(40), waitedForByCount: 2 }),
         proxy('storefront-1', 3 * 3600, {
-          types: { lds: { ...synced, refused: ['0.0.0.0_8080'], refusedCount: 1, error: '...' } },
+          types: { lds: { ...synced, rejected: ['0.0.0.0_8080'], rejectedCount: 1, error: '...' } },
           waitedForByCount: 1,
         }),
         proxy('ratings-1', 26 * 60),
@@ -82,7 +82,7 @@ test('status.md#who-has-what is what fairlead status prints', () => {
       objects: [
         object('DestinationRule/bookshop/old', 40, { isDeleted: true, ...late }),
         object('VirtualService/bookshop/reviews', 40, late),
-        object('Gateway/bookshop/way-in', 12, { generation: 2, state: 'rejected', refusals: [refusal], refusingCount: 1 }),
+        object('Gateway/bookshop/way-in', 12, { generation: 2, state: 'rejected', rejections: [rejection], rejectingCount: 1 }),
       ],
     },
   ]);

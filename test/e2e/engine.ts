@@ -4,7 +4,7 @@ import { createProtos } from '../../src/envoy/encode/proto.ts';
 import { defaultMeshOptions } from '../../src/mesh/inputs.ts';
 import { readObjects } from '../harness/mesh.ts';
 
-/** An engine without a source of objects, which serves Envoys on a free port. What they refuse fails the test. */
+/** An engine without a source of objects, which serves Envoys on a free port. What they reject fails the test. */
 export function startTestEngine(signal: AbortSignal): Promise<Engine> {
   return startEngine({
     mesh: defaultMeshOptions,
@@ -12,8 +12,8 @@ export function startTestEngine(signal: AbortSignal): Promise<Engine> {
     plaintext: { host: '127.0.0.1', port: 0 },
     batch: { quiet: 50, max: 250 },
     log: { info: () => undefined, warn: () => undefined },
-    refused: (refusal) => {
-      throw new Error(`refused: ${JSON.stringify(refusal)}`);
+    rejected: (rejection) => {
+      throw new Error(`rejected: ${JSON.stringify(rejection)}`);
     },
     notAdmitted: ({ reason }) => {
       throw new Error(`not admitted: ${reason}`);

@@ -77,7 +77,7 @@ test.each([
     const [object] = found.objects;
     expect(object).toMatchObject({
       ...{ object: 'VirtualService/shop/reviews', generation: 2, isDeleted: false, state: 'waiting' },
-      ...{ waiting: [{ proxy: 'client.shop', since: object!.since }], refusals: [], refusingCount: 0 },
+      ...{ waiting: [{ proxy: 'client.shop', since: object!.since }], rejections: [], rejectingCount: 0 },
     });
     expect(Date.parse(found.at) - Date.parse(object!.since)).toBeGreaterThanOrEqual(60_000);
     const [silent, other] = found.proxies;
@@ -116,15 +116,15 @@ test('a proxy that rejects something is named with its words; when all do, what 
   proxy.rejects = ({ typeUrl }) => (typeUrl === RDS ? 'these weights are bad' : undefined);
   await cluster.apply(split(10, 90));
   for (const other of others) await seen(other, splitRoutes(10, 90));
-  const refusal = { proxy: 'client.shop', typeUrl: RDS, name: '80', message: 'these weights are bad' };
+  const rejection = { proxy: 'client.shop', typeUrl: RDS, name: '80', message: 'these weights are bad' };
   await expect
     .poll(() => report(program))
-    .toMatchObject({ objects: [{ state: 'rejected', refusals: [refusal], refusingCount: 1, waiting: [] }] });
+    .toMatchObject({ objects: [{ state: 'rejected', rejections: [rejection], rejectingCount: 1, waiting: [] }] });
   const found = await report(program);
   expect(found.objects[0]).not.toHaveProperty('inForce');
   expect(found.proxies[2]).toMatchObject({ waitedForBy: ['VirtualService/shop/reviews'] });
   expect(found.proxies[2]!.types['rds']).toMatchObject({
-    ...{ refused: ['80'], refusedCount: 1, error: 'these weights are bad' },
+    ...{ rejected: ['80'], rejectedCount: 1, error: 'these weights are bad' },
   });
   const { out } = await status([program]);
   expect(cells(out)[1]![3]).toBe('REJECTS 1');
@@ -142,8 +142,8 @@ test('a proxy that rejects something is named with its words; when all do, what 
 
   for (const each of [proxy, ...others]) each.close();
   await expect.poll(() => report(program)).toMatchObject({ proxies: [] });
-  const { refusals } = (await report(program)).objects[0]!;
-  expect(refusals.map((each) => each.proxy)).toContain('client.shop');
+  const { rejections } = (await report(program)).objects[0]!;
+  expect(rejections.map((each) => each.proxy)).toContain('client.shop');
 });
 
 test('a deleted object is shown until its effect is gone from every proxy', async () => {

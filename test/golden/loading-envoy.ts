@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { MemberChange } from '../../src/ads/store/publication.ts';
 import type { EncodedResource } from '../../src/ads/store/resource.ts';
 import { type AdsServer, startAdsServer } from '../../src/ads/transport/server.ts';
-import type { Refusal, ResourceTypes } from '../../src/ads/types.ts';
+import type { Rejection, ResourceTypes } from '../../src/ads/types.ts';
 import { catalog } from '../../src/engine/catalog.ts';
 import { Encoder } from '../../src/envoy/encode/encoder.ts';
 import { types } from '../../src/envoy/encode/proto-types.ts';
@@ -25,8 +25,8 @@ interface Parts {
   readonly server: AdsServer;
   /** The stream of Envoy. */
   readonly stream: Promise<string>;
-  /** What it has refused. */
-  readonly refusals: Refusal[];
+  /** What it has rejected. */
+  readonly rejections: Rejection[];
   /** Ends all that was started beside it. */
   readonly close: () => Promise<void>;
 }
@@ -60,9 +60,9 @@ export class LoadingEnvoy {
     }
   }
 
-  /** What Envoy refuses of a configuration that takes the place of the former one. */
+  /** What Envoy rejects of a configuration that takes the place of the former one. */
   async load(name: string, { cds, eds, lds, rds, sds }: Snapshot): Promise<string[]> {
-    const { protos, surroundings, server, refusals } = this.#parts;
+    const { protos, surroundings, server, rejections } = this.#parts;
     const stream = await this.#parts.stream;
     const secrets = new Set(sds.map(({ name: secret }) => secret));
     const members = [...cds, ...eds, ...lds, ...rds, ...sds].map((item): MemberChange => {
@@ -70,7 +70,7 @@ export class LoadingEnvoy {
       return { list: name, typeUrl: item.typeUrl, name: item.name, qualifier: '', resource: prepared };
     });
     const gone = this.#members.map(({ resource: _, ...place }) => place);
-    refusals.length = 0;
+    rejections.length = 0;
     server.apply({
       members: [...members, ...gone],
       lists: this.#list === '' ? [] : [{ list: this.#list }],
@@ -79,7 +79,7 @@ export class LoadingEnvoy {
     this.#list = name;
     this.#members = members;
     const settled = await this.#settled();
-    const found = refusals.map((refusal) => `${refusal.name ?? refusal.typeUrl}: ${refusal.message}`);
+    const found = rejections.map((rejection) => `${rejection.name ?? rejection.typeUrl}: ${rejection.message}`);
     return settled ? found : [...found, `not loaded within ${PATIENCE_MS} ms: ${JSON.stringify(this.#unsynced())}`];
   }
 
@@ -128,7 +128,7 @@ async function startAround(protos: Protos): Promise<Parts> {
     authority: await file('ca.crt', authority.certificate),
     dnsPort: dns.address().port,
   };
-  const refusals: Refusal[] = [];
+  const rejections: Rejection[] = [];
   let connected: (stream: string) => void = () => undefined;
   const stream = new Promise<string>((resolve) => (connected = resolve));
   const server = await startAdsServer({
@@ -146,7 +146,7 @@ async function startAround(protos: Protos): Promise<Parts> {
     events: {
       connected: (proxy) => connected(proxy.stream),
       disconnected: () => undefined,
-      refused: (refusal) => refusals.push(refusal),
+      rejected: (rejection) => rejections.push(rejection),
     },
   });
   const close = async (): Promise<void> => {
@@ -154,7 +154,7 @@ async function startAround(protos: Protos): Promise<Parts> {
     dns.close();
     await rm(directory, { recursive: true, force: true });
   };
-  return { protos, surroundings, server, stream, refusals, close };
+  return { protos, surroundings, server, stream, rejections, close };
 }
 
 /** Every secret exists. */

@@ -1,6 +1,6 @@
 import { BARRIER_TIMES } from '../../src/ads/protocol/barrier-times.ts';
 import { Canaries } from '../../src/ads/protocol/canaries.ts';
-import { shareForRefused } from '../../src/ads/protocol/refused-room.ts';
+import { shareForRejected } from '../../src/ads/protocol/rejected-room.ts';
 import { Delivery, type DeliveryContext } from '../../src/ads/protocol/delivery.ts';
 import { ContentHasher } from '../../src/ads/store/content-hash.ts';
 import { originKey } from '../../src/ads/store/origins.ts';
@@ -83,7 +83,7 @@ export class Fleet {
       frames: new Frames(),
       references: new References(),
       times: BARRIER_TIMES,
-      refused: shareForRefused(),
+      rejected: shareForRejected(),
       canaries: new Canaries({ now: () => 0, after: () => {}, isOn: false }),
       unguarded: false,
     };
@@ -135,7 +135,7 @@ export class Fleet {
 
   #open(context: DeliveryContext, view: WorldView): Delivery {
     const ignored = (): void => {};
-    const events = { wake: ignored, sent: ignored, refused: ignored, unknownType: ignored, timedOut: ignored };
+    const events = { wake: ignored, sent: ignored, rejected: ignored, unknownType: ignored, timedOut: ignored };
     return new Delivery(context, view, { ...events, asked: ignored, overdue: ignored, expired: ignored });
   }
 

@@ -27,7 +27,7 @@ export interface TypeState {
   readonly acked: string;
   /** Everything due to it was sent and acknowledged. */
   readonly synced: boolean;
-  readonly refused: readonly string[];
+  readonly rejected: readonly string[];
 }
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -78,7 +78,7 @@ export async function startFairlead(directory: string, ports: Ports, signal: Abo
 interface SyncState {
   readonly proxy: string;
   readonly resources: Readonly<
-    Record<string, { sent: string; acked: string; synced: boolean; refused: readonly string[] }>
+    Record<string, { sent: string; acked: string; synced: boolean; rejected: readonly string[] }>
   >;
 }
 

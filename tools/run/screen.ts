@@ -129,8 +129,8 @@ function row(latest: readonly string[]): string {
 }
 
 function stateLine({ name, types }: ProxyState): string {
-  const states = types.map(({ name: type, acked, synced, refused }) => {
-    const state = refused.length > 0 ? `REFUSED ${refused.join(', ')}` : synced ? acked : `${acked || '-'} ...`;
+  const states = types.map(({ name: type, acked, synced, rejected }) => {
+    const state = rejected.length > 0 ? `REJECTED ${rejected.join(', ')}` : synced ? acked : `${acked || '-'} ...`;
     return `${type} ${state}`;
   });
   return `  ${name.padEnd(30)}${states.join('   ')}`;

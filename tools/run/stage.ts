@@ -91,7 +91,7 @@ function nodes({ proxy }: Ports) {
 export function isSettled(states: readonly ProxyState[], names: readonly string[]): boolean {
   return names.every((name) => {
     const types = states.find((state) => state.name === name)?.types ?? [];
-    return types.length === 4 && types.every(({ synced, acked, refused }) => synced && acked && refused.length === 0);
+    return types.length === 4 && types.every(({ synced, acked, rejected }) => synced && acked && rejected.length === 0);
   });
 }
 

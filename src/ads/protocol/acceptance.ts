@@ -6,7 +6,7 @@ import type { WorldView } from '../store/world.ts';
 /** A response was accepted. That says nothing about bytes that this client has rejected before. */
 export function accept(subscription: Subscription, sent: Sent, view: WorldView): void {
   const { ledger, type, wholeState } = subscription;
-  const { refusals } = ledger;
+  const { rejections } = ledger;
   if (sent.trial !== undefined) subscription.trial?.answered(sent.trial);
   subscription.acceptWhole();
   if (wholeState) ledger.certainOfAll();
@@ -14,33 +14,33 @@ export function accept(subscription: Subscription, sent: Sent, view: WorldView):
     for (const { name } of itemsOf(sent)) ledger.certain(name);
     for (const name of sent.removed) ledger.certain(name);
   }
-  if (refusals === undefined) return;
+  if (rejections === undefined) return;
   for (const item of itemsOf(sent)) {
     const { name, version } = item;
-    if (sent.tolerated.has(name) || !refusals.has(name)) continue;
+    if (sent.tolerated.has(name) || !rejections.has(name)) continue;
     const present = view.resolve(type.typeUrl, name);
-    if (refusals.suspects(name, version)) {
+    if (rejections.suspects(name, version)) {
       // It was taken back needlessly.
-      ledger.ask(name, refusals.held(name));
-      refusals.forget(name);
+      ledger.ask(name, rejections.held(name));
+      rejections.forget(name);
     } else {
       const target = ledger.target(name, present) ?? subscription.absent(name);
-      refusals.accepted(name, item, sent.nonce, target?.version === version);
+      rejections.accepted(name, item, sent.nonce, target?.version === version);
     }
   }
   // The client now knows that these are gone.
-  const gone = wholeState ? [...refusals.names.keys()] : sent.removed;
+  const gone = wholeState ? [...rejections.names.keys()] : sent.removed;
   for (const name of gone) {
-    if (view.resolve(type.typeUrl, name) === undefined && ledger.kept?.has(name) !== true) refusals.forget(name);
+    if (view.resolve(type.typeUrl, name) === undefined && ledger.kept?.has(name) !== true) rejections.forget(name);
   }
 }
 
 /** What the acceptance of a response says about its resources for others: nothing about those rejected before. */
 export function provenBy({ ledger }: Subscription, sent: Sent): readonly Batch[] {
-  const { refusals } = ledger;
+  const { rejections } = ledger;
   const { batches, tolerated } = sent;
-  if (refusals === undefined && tolerated.size === 0) return batches;
+  if (rejections === undefined && tolerated.size === 0) return batches;
   const isProven = ({ name, version }: Served): boolean =>
-    !tolerated.has(name) && refusals?.refused(name, version) !== true;
+    !tolerated.has(name) && rejections?.rejected(name, version) !== true;
   return [new Batch([...itemsOf(sent)].filter(isProven))];
 }

@@ -49,18 +49,18 @@ type Step =
   | { do: 'wait'; ms: number };
 
 interface Kind {
-  readonly refusing: boolean;
+  readonly rejecting: boolean;
 }
 
 const BAD = 5;
 
-function steps({ refusing }: Kind): fc.Arbitrary<Step[]> {
+function steps({ rejecting }: Kind): fc.Arbitrary<Step[]> {
   const nat = (max: number): fc.Arbitrary<number> => fc.integer({ min: 0, max: max - 1 });
   const client = nat(CLIENTS.length);
   const times = fc.integer({ min: 1, max: 3 });
   const by = fc.subarray([...KEYS.keys()], { maxLength: 2 });
   const sets = fc.uniqueArray(
-    fc.record({ url: nat(4), name: nat(NAMES.length), list: nat(3), content: nat(refusing ? BAD + 1 : BAD), by }),
+    fc.record({ url: nat(4), name: nat(NAMES.length), list: nat(3), content: nat(rejecting ? BAD + 1 : BAD), by }),
     { minLength: 1, maxLength: 4, selector: ({ url, name }) => `${url} ${name}` },
   );
   const answer = fc.record({ applied: nat(3), names: fc.constantFrom(true, false, 'always' as const) });
@@ -200,7 +200,7 @@ class Run {
       settled: (rollouts) => this.#settled(rollouts),
       changed: () => {},
     });
-    if (!kind.refusing) this.server.times = { ...this.server.times, overdueMs: Infinity, stuckMs: Infinity };
+    if (!kind.rejecting) this.server.times = { ...this.server.times, overdueMs: Infinity, stuckMs: Infinity };
     this.#apply({ lists: [{ list: 'root', children: this.children }] });
     this.parties = CLIENTS.map((delta) => new Party(this, delta));
   }
@@ -386,7 +386,7 @@ class Run {
     }
   }
 
-  /** Everybody answers everything, and time passes: what is refused is all that is left. */
+  /** Everybody answers everything, and time passes: what is rejected is all that is left. */
   end(): void {
     for (let round = 0; round < 110; round++) {
       this.pass(1_000);
@@ -398,18 +398,18 @@ class Run {
     }
     this.pass(1_000);
     const streams = (of: Iterable<{ readonly stream: string }>): string[] => [...of].map(({ stream }) => stream).sort();
-    const refusing = KEYS.flatMap((key) => streams(this.server.rollouts.get(key)?.refusals().keys() ?? []));
+    const rejecting = KEYS.flatMap((key) => streams(this.server.rollouts.get(key)?.rejections().keys() ?? []));
     for (const key of KEYS) {
       const rollout = this.server.rollouts.get(key);
       const must = this.parties.filter(({ oracle }) => oracle.must().has(key)).map(({ stream }) => stream);
       const waiting = streams(rollout?.waiting() ?? []);
       const blaming = this.parties.filter(({ oracle }) => oracle.blames(key)).map(({ stream }) => stream);
-      expect(waiting, `${key} is refused`).toEqual(expect.arrayContaining(must));
-      expect(blaming, `${key} waits for nobody but those who refuse`).toEqual(expect.arrayContaining(waiting));
-      const own = streams(rollout?.refusals().keys() ?? []);
-      expect(waiting, `${key} is refused by those that wait`).toEqual(expect.arrayContaining(own));
-      // It is held against the object that made what they refuse, even if another one brought it to them.
-      expect(refusing, `something is refused by all that wait for ${key}`).toEqual(expect.arrayContaining(waiting));
+      expect(waiting, `${key} is rejected`).toEqual(expect.arrayContaining(must));
+      expect(blaming, `${key} waits for nobody but those who reject`).toEqual(expect.arrayContaining(waiting));
+      const own = streams(rollout?.rejections().keys() ?? []);
+      expect(waiting, `${key} is rejected by those that wait`).toEqual(expect.arrayContaining(own));
+      // It is held against the object that made what they reject, even if another one brought it to them.
+      expect(rejecting, `something is rejected by all that wait for ${key}`).toEqual(expect.arrayContaining(waiting));
       expect(rollout?.isSettled ?? true).toBe(waiting.length === 0);
     }
   }
@@ -432,8 +432,8 @@ const RUNS = runs(300);
 
 describe('a rollout waits for those who have not acknowledged it, and for nobody else', () => {
   test.each<[string, Kind]>([
-    ['clients that come and go', { refusing: false }],
-    ['clients that refuse', { refusing: true }],
+    ['clients that come and go', { rejecting: false }],
+    ['clients that reject', { rejecting: true }],
   ])('%s', (_, kind) => {
     fc.assert(
       fc.property(steps(kind), (history) => check(history, kind)),

@@ -2,7 +2,7 @@ import type { InFlight } from './in-flight.ts';
 import { Concern } from '../rollouts/rollout.ts';
 import { haveCommon } from '../store/names.ts';
 import type { Recipient } from '../rollouts/recipient.ts';
-import { ownSizeOf, refusedAmong, type RefusedByName } from '../rollouts/refused-by-name.ts';
+import { ownSizeOf, rejectedAmong, type RejectedByName } from '../rollouts/rejected-by-name.ts';
 import type { Names } from '../store/served.ts';
 import type { Sent } from './sent.ts';
 
@@ -13,8 +13,8 @@ export interface Standing {
   /** Names that are owed; undefined: none. */
   readonly pending: Names | undefined;
   readonly inFlight: InFlight;
-  /** What the client refuses of these names now. */
-  refusedOf(names: Names): RefusedByName;
+  /** What the client rejects of these names now. */
+  rejectedOf(names: Names): RejectedByName;
 }
 
 /** More concerns in one place are joined: objects may go on changing while a client says nothing. */
@@ -22,12 +22,12 @@ const MOST = 16;
 
 /**
  * What concerns a client in resources of one type, and is not acknowledged yet. Each concern is in one place: it is owed;
- * or on its way, with the newest response that has something of it; or refused. Empty in the steady state.
+ * or on its way, with the newest response that has something of it; or rejected. Empty in the steady state.
  */
 export class Awaited {
   readonly #recipient: Recipient;
   #owed: readonly Concern[] = NONE;
-  #refused: readonly Concern[] = NONE;
+  #rejected: readonly Concern[] = NONE;
 
   constructor(recipient: Recipient) {
     this.#recipient = recipient;
@@ -43,17 +43,17 @@ export class Awaited {
     return this.#owed.filter(({ rollouts }) => [...rollouts].some(({ restricts }) => restricts));
   }
 
-  /** Something of what is waited for is refused. */
-  get refuses(): boolean {
-    return this.#refused.length > 0;
+  /** Something of what is waited for is rejected. */
+  get rejects(): boolean {
+    return this.#rejected.length > 0;
   }
 
-  /** How many names are remembered as refused: once for each concern. */
-  refusedNames(inFlight: Iterable<Sent>): number {
+  /** How many names are remembered as rejected: once for each concern. */
+  rejectedNames(inFlight: Iterable<Sent>): number {
     let names = 0;
-    for (const { refusals } of this.#all(inFlight)) {
-      const refused = refusals.get(this.#recipient);
-      if (refused !== undefined) names += ownSizeOf(refused);
+    for (const { rejections } of this.#all(inFlight)) {
+      const rejected = rejections.get(this.#recipient);
+      if (rejected !== undefined) names += ownSizeOf(rejected);
     }
     return names;
   }
@@ -65,10 +65,10 @@ export class Awaited {
     this.#owed = this.#with(this.#owed, own);
   }
 
-  /** What was refused may be superseded. */
+  /** What was rejected may be superseded. */
   changed(): void {
-    for (const concern of this.#refused) this.#owed = this.#with(this.#owed, concern);
-    this.#refused = NONE;
+    for (const concern of this.#rejected) this.#owed = this.#with(this.#owed, concern);
+    this.#rejected = NONE;
   }
 
   /** Something was sent, or nothing is owed any more. */
@@ -81,7 +81,7 @@ export class Awaited {
       if (sent.concerns.length > MOST) sent.concerns = [Concern.join(sent.concerns, this.#recipient)];
   }
 
-  /** What was rejected is owed again, or refused; what was sent along with it is uncertain. */
+  /** What a rejected response had is owed again, or is a rejection; what was sent along with it is uncertain. */
   answered(accepted: readonly Sent[], rejected: readonly Sent[], standing: Standing): void {
     if (rejected.length === 0) {
       for (const { concerns, nonce } of accepted) for (const each of concerns) this.#await(each, standing, nonce);
@@ -96,26 +96,26 @@ export class Awaited {
   }
 
   /**
-   * The client has said something: it may have accepted what it refused, or given it up. It may refuse thousands of
+   * The client has said something: it may have accepted what it rejected, or given it up. It may reject thousands of
    * resources: only those of which there is news are looked at.
    */
   heard(standing: Standing, news: Names | 'all'): void {
-    const refused = this.#refused;
-    this.#refused = NONE;
-    for (const concern of refused)
+    const rejected = this.#rejected;
+    this.#rejected = NONE;
+    for (const concern of rejected)
       if (isNews(concern.names, standing, news)) this.#place(concern, standing);
-      else this.#refused = [...this.#refused, concern];
+      else this.#rejected = [...this.#rejected, concern];
   }
 
   /** The client is gone. */
   close(inFlight: Iterable<Sent>): void {
     const all = this.#all(inFlight);
-    this.#owed = this.#refused = NONE;
+    this.#owed = this.#rejected = NONE;
     for (const concern of all) concern.leave(this.#recipient);
   }
 
   #all(inFlight: Iterable<Sent>): readonly Concern[] {
-    return [...this.#owed, ...this.#refused, ...[...inFlight].flatMap(({ concerns }) => concerns)];
+    return [...this.#owed, ...this.#rejected, ...[...inFlight].flatMap(({ concerns }) => concerns)];
   }
 
   /** What of it is still owed stays so. */
@@ -133,12 +133,12 @@ export class Awaited {
       sent.concerns = this.#with(sent.concerns, concern);
       return;
     }
-    const refused = standing.refusedOf(concern.names);
-    const [free, bound] = this.#split(concern, refused);
+    const rejected = standing.rejectedOf(concern.names);
+    const [free, bound] = this.#split(concern, rejected);
     free?.end(this.#recipient);
     if (bound === undefined) return;
-    this.#refused = this.#with(this.#refused, bound);
-    bound.refuse(this.#recipient, bound === concern ? refused : refusedAmong(bound.names, [refused]));
+    this.#rejected = this.#with(this.#rejected, bound);
+    bound.reject(this.#recipient, bound === concern ? rejected : rejectedAmong(bound.names, [rejected]));
   }
 
   #split(concern: Concern, names: Names | undefined): ReturnType<Concern['split']> {
@@ -151,7 +151,7 @@ export class Awaited {
   }
 }
 
-/** Whether some of what was refused may no longer be, or not as before. */
+/** Whether some of what was rejected may no longer be, or not as before. */
 function isNews(names: Names, { all, pending, inFlight }: Standing, news: Names | 'all'): boolean {
   if (all || news === 'all' || haveCommon(names, news)) return true;
   return (pending !== undefined && haveCommon(names, pending)) || inFlight.newestWith(names, Infinity) !== undefined;

@@ -1,4 +1,4 @@
-import { GONE, namesIn, shortMessage, UNKNOWN } from './refusals.ts';
+import { GONE, namesIn, shortMessage, UNKNOWN } from './rejections.ts';
 import { halves, itemsOf, priorOf, type Sent } from './sent.ts';
 import { type Held, type Served, versionOf } from '../store/served.ts';
 import type { Subscription } from './subscription.ts';
@@ -18,11 +18,11 @@ export function isTolerated(sent: Sent, message: string): boolean {
  *
  * Returns the resources that are to blame; their versions are not repeated. Empty if not known yet.
  */
-export function blame(subscription: Subscription, refused: readonly Sent[], message: string, now: number): Served[] {
+export function blame(subscription: Subscription, rejected: readonly Sent[], message: string, now: number): Served[] {
   const { inFlight, ledger } = subscription;
   const delivered = new Map<string, { item: Served; prior: Held }>();
   const unchanged = new Map<string, Served>();
-  for (const sent of refused) {
+  for (const sent of rejected) {
     for (const item of itemsOf(sent)) {
       // Given up meanwhile, or known to be rejected.
       if (!subscription.interest.has(item.name) || sent.tolerated.has(item.name)) continue;
@@ -33,19 +33,19 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
     }
     if (sent.trial !== undefined) subscription.trial?.answered(sent.trial);
   }
-  const refusal = {
+  const rejection = {
     now,
-    about: refused.at(-1)?.nonce ?? 0,
+    about: rejected.at(-1)?.nonce ?? 0,
     after: inFlight.sentNonce,
     suspected: false,
     message: shortMessage(message),
   };
-  for (const sent of refused) {
+  for (const sent of rejected) {
     for (const name of sent.removed) {
       const prior = sent.prior?.get(name);
       if (!subscription.interest.has(name)) continue;
       if (delivered.size > 0) ledger.ask(name, prior);
-      else ledger.refuse(name, { ...refusal, version: GONE, held: prior });
+      else ledger.reject(name, { ...rejection, version: GONE, held: prior });
     }
   }
   const hasNews = delivered.size > 0;
@@ -59,11 +59,11 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
   const suspects = mentioned.length > 0 ? mentioned : fresh.length > 0 ? fresh : [...delivered.keys()];
   const suspected = new Set(suspects);
   const lone = suspects.length === 1;
-  if (mentioned.length === 0 && subscription.wholeState && isIndivisible(subscription, refused, delivered, lone)) {
-    subscription.refuseWhole(now, refusal.message);
+  if (mentioned.length === 0 && subscription.wholeState && isIndivisible(subscription, rejected, delivered, lone)) {
+    subscription.rejectWhole(now, rejection.message);
     return [];
   }
-  if (subscription.wholeState && !hasNews) askForLeftOut(subscription, refused);
+  if (subscription.wholeState && !hasNews) askForLeftOut(subscription, rejected);
   let pinned = mentioned.length > 0 || lone;
   if (!pinned && suspects.length > 0) {
     const trial = subscription.beginTrial();
@@ -79,8 +79,8 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
     // A later response that is still on its way carries the name: its answer decides, unless it has the same bytes.
     const later = inFlight.last(name);
     if (culpable.has(name)) {
-      const takenBack = ledger.refusals?.suspects(name, item.version) === true;
-      ledger.refuse(name, { ...refusal, version: item.version, held: prior });
+      const takenBack = ledger.rejections?.suspects(name, item.version) === true;
+      ledger.reject(name, { ...rejection, version: item.version, held: prior });
       ledger.tookNot(name, item);
       culprits.push(item);
       if (versionOf(ledger.kept?.get(name)) === item.version) {
@@ -94,7 +94,7 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
       if (prior === undefined && subscription.absent(name) !== undefined) ledger.ask(name, undefined);
       else ledger.owe(name, item);
     } else if (later === undefined) {
-      if (ledger.refusals?.suspects(name, item.version) === true) ledger.refusals.forget(name);
+      if (ledger.rejections?.suspects(name, item.version) === true) ledger.rejections.forget(name);
       ledger.owe(name, prior);
       ledger.ask(name, prior);
       if (subscription.type.refersTo !== undefined) ledger.took(name, item);
@@ -104,8 +104,8 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
 }
 
 /** The client may still have what a rejected state left out: nothing else of that state is owed again. */
-function askForLeftOut(subscription: Subscription, refused: readonly Sent[]): void {
-  for (const { batches, prior } of refused) {
+function askForLeftOut(subscription: Subscription, rejected: readonly Sent[]): void {
+  for (const { batches, prior } of rejected) {
     for (const [name, held] of prior ?? []) {
       const isThere = batches.some((batch) => batch.get(name) !== undefined);
       if (!isThere && subscription.interest.has(name)) subscription.ledger.ask(name, held);
@@ -118,13 +118,13 @@ function askForLeftOut(subscription: Subscription, refused: readonly Sent[]): vo
  * before, says nothing about the rest. The client keeps what it has until the state changes, or is tried again.
  */
 function isIndivisible(
-  { wholeRefusal }: Subscription,
-  refused: readonly Sent[],
+  { wholeRejection }: Subscription,
+  rejected: readonly Sent[],
   delivered: ReadonlyMap<string, { readonly prior: Held }>,
   lone: boolean,
 ): boolean {
-  if (wholeRefusal !== undefined || delivered.size === 0 || refused.some(({ tolerated }) => tolerated.size > 0))
+  if (wholeRejection !== undefined || delivered.size === 0 || rejected.some(({ tolerated }) => tolerated.size > 0))
     return true;
   if (!lone && [...delivered.values()].some(({ prior }) => typeof prior === 'string')) return true;
-  return refused.some(({ prior, before }) => prior === undefined && (before !== undefined || !lone));
+  return rejected.some(({ prior, before }) => prior === undefined && (before !== undefined || !lone));
 }

@@ -98,12 +98,12 @@ describe.each([
     expect(fleet.send(b, [item], shared)).toEqual(['l']);
   });
 
-  test('what the first has refused reaches another one only if nothing has come of it', () => {
+  test('what the first has rejected reaches another one only if nothing has come of it', () => {
     const fleet = new Fleet();
     const [a, b, c] = ['a', 'b', 'c'].map((name) => fleet.join(name)) as [Waiter, Waiter, Waiter];
     const [bad, good] = [listener('bad'), listener('good')];
     fleet.send(a, [bad, good], shared);
-    fleet.canaries.refused(a, [bad], false);
+    fleet.canaries.rejected(a, [bad], false);
     fleet.canaries.accepted(a, [new Batch([good])]);
     expect(fleet.send(b, [bad, good], shared)).toEqual(['good']);
     fleet.wait(250);
@@ -112,25 +112,25 @@ describe.each([
     expect([b, c].map((each) => fleet.send(each, [bad], shared))).toEqual([['bad'], []]);
   });
 
-  test('what the first has refused for a reason of its own is tried by the next one at once, but only once', () => {
+  test('what the first has rejected for a reason of its own is tried by the next one at once, but only once', () => {
     const fleet = new Fleet();
     const [a, b, c] = ['a', 'b', 'c'].map((name) => fleet.join(name)) as [Waiter, Waiter, Waiter];
     const item = listener('l');
     expect([a, b].map((each) => fleet.send(each, [item], shared))).toEqual([['l'], []]);
-    fleet.canaries.refused(a, [item], true);
+    fleet.canaries.rejected(a, [item], true);
     expect(fleet.woken).toEqual(['b']);
     expect([b, c].map((each) => fleet.send(each, [item], shared))).toEqual([['l'], []]);
-    fleet.canaries.refused(b, [item], true);
+    fleet.canaries.rejected(b, [item], true);
     fleet.wait(250);
     expect(fleet.send(c, [item], shared)).toEqual([]);
   });
 
-  test('who has refused a version tries the next one, and nobody else tries the same again', () => {
+  test('who has rejected a version tries the next one, and nobody else tries the same again', () => {
     const fleet = new Fleet();
     const [a, b] = [fleet.join('a'), fleet.join('b')];
     const [bad, again, other] = [listener('l'), listener('l'), listener('l', '2')];
     fleet.send(a, [bad], shared);
-    fleet.canaries.refused(a, [bad], false);
+    fleet.canaries.rejected(a, [bad], false);
     expect(fleet.send(b, [again], shared)).toEqual([]);
     fleet.wait(250);
     expect(fleet.send(b, [again], shared)).toEqual([]);
@@ -139,12 +139,12 @@ describe.each([
     expect(fleet.send(b, [other], shared)).toEqual(['l']);
   });
 
-  test('who has refused a version and is not there to try the next one is not waited for', () => {
+  test('who has rejected a version and is not there to try the next one is not waited for', () => {
     const fleet = new Fleet();
     const [a, b, c] = ['a', 'b', 'c'].map((name) => fleet.join(name)) as [Waiter, Waiter, Waiter];
     const [bad, next, last] = [listener('l'), listener('l', '2'), listener('l', '3')];
     fleet.send(a, [bad], shared);
-    fleet.canaries.refused(a, [bad], false);
+    fleet.canaries.rejected(a, [bad], false);
     expect(fleet.send(b, [next], shared)).toEqual([]);
     fleet.wait(250);
     expect([b, c].map((each) => fleet.send(each, [next], shared))).toEqual([['l'], []]);
@@ -247,17 +247,17 @@ describe('who may lie', () => {
     expect([nobody, a, b].map((each) => fleet.send(each, [item]))).toEqual([['l'], ['l'], []]);
     expect(fleet.canaries.holdBack(nobody)).toBe(false);
     fleet.canaries.accepted(nobody, [new Batch([item])]);
-    fleet.canaries.refused(nobody, [item], false);
+    fleet.canaries.rejected(nobody, [item], false);
     expect(fleet.send(b, [item])).toEqual([]);
   });
 
-  test('what one tenant has refused is tried by another soon; if that takes it, the first one rests', () => {
+  test('what one tenant has rejected is tried by another soon; if that takes it, the first one rests', () => {
     const fleet = new Fleet();
     const [liar, mate] = [fleet.join('liar', 'envoy 1', 'tenant'), fleet.join('mate', 'envoy 1', 'tenant')];
     const [a, b] = [fleet.join('a'), fleet.join('b')];
     const item = listener('l');
     expect([liar, mate, a].map((each) => fleet.send(each, [item]))).toEqual([['l'], [], []]);
-    fleet.canaries.refused(liar, [item], false);
+    fleet.canaries.rejected(liar, [item], false);
     fleet.wait(250);
     expect(fleet.send(a, [item])).toEqual([]);
     fleet.wait(250);
@@ -292,7 +292,7 @@ describe('who may lie', () => {
   });
 });
 
-test('however many clients of one tenant refuse it, the others are sent it after ten seconds', () => {
+test('however many clients of one tenant reject it, the others are sent it after ten seconds', () => {
   const fleet = new Fleet();
   const item = listener('l');
   item.holders = 1;
@@ -301,7 +301,7 @@ test('however many clients of one tenant refuse it, the others are sent it after
   // One of them always asks just before the honest one.
   const lie = (): void => {
     const at = liars.findIndex((liar) => fleet.send(liar, [item]).length > 0);
-    if (at >= 0) fleet.canaries.refused(liars.splice(at, 1)[0]!, [item], false);
+    if (at >= 0) fleet.canaries.rejected(liars.splice(at, 1)[0]!, [item], false);
   };
   let waited = 0;
   for (lie(); fleet.may(honest, [item]).length === 0 && waited < 60_000; lie()) {
@@ -311,11 +311,11 @@ test('however many clients of one tenant refuse it, the others are sent it after
   expect(waited).toBe(10_000);
 });
 
-test('what clients refuse of types that are never tried does not crowd out the rest', () => {
+test('what clients reject of types that are never tried does not crowd out the rest', () => {
   const fleet = new Fleet();
   const lab = new Lab(true, { canaries: fleet.canaries, tenant: 'shop' });
   const remembered: string[] = [];
-  fleet.canaries.refused = (_, items) => void remembered.push(...items.map(({ name }) => name));
+  fleet.canaries.rejected = (_, items) => void remembered.push(...items.map(({ name }) => name));
   lab.publish([LDS, 'listener', '1'], [EDS, 'assignment', '1']);
   for (const [typeUrl, name] of [
     [LDS, 'listener'],

@@ -15,19 +15,19 @@ export interface CanaryOptions {
 /** Others wait this long for the answer of the first. Milliseconds. */
 const ANSWER_MS = 250;
 /**
- * Others are sent what the first has refused only if the world still has it after this time, one at a time: it may have
+ * Others are sent what the first has rejected only if the world still has it after this time, one at a time: it may have
  * had reasons of its own. Those of another tenant come sooner, since one tenant does not speak for others. Milliseconds.
  */
 const REFUSED_MS = 2_000;
 const OTHERS_MS = 500;
 /**
- * After this time, everybody is sent what is still on trial, whatever has been refused: one tenant could refuse it with
+ * After this time, everybody is sent what is still on trial, whatever has been rejected: one tenant could reject it with
  * one client after the other. Milliseconds.
  */
 const LONGEST_MS = 10_000;
 /** How long who did not answer is not the first again. Milliseconds. */
 const SILENT_REST_MS = 30_000;
-/** The same for a tenant that has refused what another one took. Milliseconds. */
+/** The same for a tenant that has rejected what another one took. Milliseconds. */
 const WRONG_REST_MS = 600_000;
 /** Tenants of a build that rest; beyond that, the first of them is forgotten. */
 const MAX_RESTING = 1_024;
@@ -36,7 +36,7 @@ const MAX_BUILDS = 64;
 /** The same for builds whose first client was of one tenant: it must not take all places. */
 const MAX_BUILDS_OF_TENANT = 16;
 
-/** Refused resources of a build that are remembered; beyond that, the oldest is forgotten. */
+/** Rejected resources of a build that are remembered; beyond that, the oldest is forgotten. */
 const MAX_REFUSED = 1_024;
 
 /** A version of a resource that one client of a build has been sent, and the others have not. */
@@ -46,15 +46,15 @@ interface Trial {
   since: number;
   /** False: the canary is yet to be sent it. */
   isSent: boolean;
-  isRefused: boolean;
+  isRejected: boolean;
   /** Not for reasons of their own. */
-  readonly refusers: Set<Waiter>;
-  /** How many have refused it for reasons of their own. */
+  readonly rejecters: Set<Waiter>;
+  /** How many have rejected it for reasons of their own. */
   locals: number;
 }
 
-/** What a client of a build has refused of a resource. */
-interface Refused {
+/** What a client of a build has rejected of a resource. */
+interface Rejected {
   readonly client: Waiter;
   readonly version: string;
 }
@@ -80,8 +80,8 @@ class Build {
   readonly trials = new Map<Served, Trial>();
   /** By client, what it is the first to try: thousands of clients may ask for it while there are thousands of trials. */
   readonly firsts = new Map<Waiter, Set<Served>>();
-  /** By `refusedKey`, the newest last: the next version is tried by the same client, and this one by nobody else. */
-  readonly refused = new Map<string, Refused>();
+  /** By `rejectedKey`, the newest last: the next version is tried by the same client, and this one by nobody else. */
+  readonly rejected = new Map<string, Rejected>();
   /** What some client of this build has acknowledged. */
   readonly proven = new Proven();
   /** Batches all of whose resources are proven. */
@@ -111,7 +111,7 @@ export type Gate =
   | ((item: Served) => boolean);
 
 /**
- * What clients may refuse goes to one client of a build first, and to the others when that one has taken it: a bad
+ * What clients may reject goes to one client of a build first, and to the others when that one has taken it: a bad
  * listener, cluster or table reaches one proxy, not a fleet. Whoever has not proven its tenant does not take part: it is
  * sent everything at once.
  */
@@ -144,7 +144,7 @@ export class Canaries {
     if (build.clients.size === 0) this.#builds.delete(client.build);
     const tried = [...(build.firsts.get(client) ?? [])];
     for (const item of tried) end(build, item);
-    for (const [key, refused] of build.refused) if (refused.client === client) build.refused.delete(key);
+    for (const [key, rejected] of build.rejected) if (rejected.client === client) build.rejected.delete(key);
     if (tried.length === 0 && build.clients.size > 1) return;
     build.state = {};
     wake(build);
@@ -179,8 +179,8 @@ export class Canaries {
           this.#wait(build, client);
           return true;
         }
-        // After a silent one, everybody is sent it; after one that has refused it, one more is.
-        if (trial.isSent && !trial.isRefused) {
+        // After a silent one, everybody is sent it; after one that has rejected it, one more is.
+        if (trial.isSent && !trial.isRejected) {
           if (trial.canary !== undefined) build.restingClients.set(trial.canary, now + SILENT_REST_MS);
           return false;
         }
@@ -188,7 +188,7 @@ export class Canaries {
         setFirst(build, item, trial, client);
         trial.since = now;
         trial.isSent = false;
-        trial.isRefused = false;
+        trial.isRejected = false;
         build.state = {};
       }
       return false;
@@ -214,10 +214,10 @@ export class Canaries {
       if (build.batches.has(batch)) continue;
       for (const item of batch.items) {
         isNews = build.proven.add(item) || isNews;
-        const { refusers = [] } = build.trials.get(item) ?? {};
-        for (const refuser of refusers) {
-          contradict(build, refuser, client, this.#options.now());
-          build.refused.delete(refusedKey(item));
+        const { rejecters = [] } = build.trials.get(item) ?? {};
+        for (const rejecter of rejecters) {
+          contradict(build, rejecter, client, this.#options.now());
+          build.rejected.delete(rejectedKey(item));
         }
         end(build, item);
       }
@@ -230,16 +230,16 @@ export class Canaries {
   }
 
   /** @param isLocal the client may have reasons of its own: another one is tried at once. */
-  refused(client: Waiter, items: readonly Served[], isLocal: boolean): void {
+  rejected(client: Waiter, items: readonly Served[], isLocal: boolean): void {
     const build = this.#buildOf(client);
     if (build === undefined) return;
     for (const item of items) {
       if (!isLocal) remember(build, item, client);
       const trial = build.trials.get(item);
       if (trial?.canary !== client) continue;
-      if (!isLocal) trial.refusers.add(client);
+      if (!isLocal) trial.rejecters.add(client);
       if (isLocal && ++trial.locals < LEAST_LOCAL) setFirst(build, item, trial, undefined);
-      trial.isRefused = true;
+      trial.isRejected = true;
       build.state = {};
     }
     if (isLocal && build.waiting.size > 0) wake(build);
@@ -279,21 +279,23 @@ function gateOf(build: Build, items: Iterable<Served>, now: number): SharedGate 
   for (const item of items) {
     const trial = build.trials.get(item);
     if (isFree(build, item, now)) shut = false;
-    else if (trial?.canary !== undefined && now - trial.since < (trial.isRefused ? OTHERS_MS : ANSWER_MS)) open = false;
+    else if (trial?.canary !== undefined && now - trial.since < (trial.isRejected ? OTHERS_MS : ANSWER_MS))
+      open = false;
     else return 'mixed';
   }
   if (open) return 'open';
   return shut ? 'shut' : 'mixed';
 }
 
-/** Whoever asks first tries it; but of what somebody has refused, it is that one who tries the next version. */
+/** Whoever asks first tries it; but of what somebody has rejected, it is that one who tries the next version. */
 function begin(build: Build, item: Served, client: Waiter, now: number): Trial {
-  const refused = build.refused.get(refusedKey(item));
-  const isRefused = refused?.version === item.version;
-  const first = refused !== undefined && (isRefused || !rests(build, refused.client, now)) ? refused.client : client;
-  const canary = isRefused || !rests(build, first, now) ? first : undefined;
-  const refusers = new Set(isRefused ? [refused.client] : []);
-  const trial: Trial = { canary: undefined, since: now, isSent: isRefused, isRefused, refusers, locals: 0 };
+  const rejected = build.rejected.get(rejectedKey(item));
+  const isRejected = rejected?.version === item.version;
+  const first =
+    rejected !== undefined && (isRejected || !rests(build, rejected.client, now)) ? rejected.client : client;
+  const canary = isRejected || !rests(build, first, now) ? first : undefined;
+  const rejecters = new Set(isRejected ? [rejected.client] : []);
+  const trial: Trial = { canary: undefined, since: now, isSent: isRejected, isRejected, rejecters, locals: 0 };
   build.trials.set(item, trial);
   if (!build.since.has(item)) build.since.set(item, now);
   setFirst(build, item, trial, canary);
@@ -320,10 +322,10 @@ function end(build: Build, item: Served): void {
 
 /** Whether a client that is not the canary must wait. */
 function isHeld(build: Build, trial: Trial, client: Waiter, now: number): boolean {
-  const { canary, since, isRefused, refusers } = trial;
+  const { canary, since, isRejected, rejecters } = trial;
   if (canary === undefined) return now - since < ANSWER_MS && rests(build, client, now);
-  if (!isRefused) return now - since < ANSWER_MS;
-  const isAnother = ![...refusers].some(({ tenant }) => tenant === client.tenant) && !rests(build, client, now);
+  if (!isRejected) return now - since < ANSWER_MS;
+  const isAnother = ![...rejecters].some(({ tenant }) => tenant === client.tenant) && !rests(build, client, now);
   return now - since < (isAnother ? OTHERS_MS : REFUSED_MS);
 }
 
@@ -332,33 +334,33 @@ function rests({ restingClients, restingTenants }: Build, client: Waiter, now: n
   return (restingClients.get(client) ?? 0) > now || (restingTenants.get(client.tenant) ?? 0) > now;
 }
 
-/** One client takes what another one has refused. */
-function contradict(build: Build, refuser: Waiter, taker: Waiter, now: number): void {
+/** One client takes what another one has rejected. */
+function contradict(build: Build, rejecter: Waiter, taker: Waiter, now: number): void {
   const { clients, restingClients, restingTenants } = build;
   const until = now + WRONG_REST_MS;
-  if (refuser.tenant === taker.tenant) {
-    if (clients.has(refuser)) restingClients.set(refuser, until);
+  if (rejecter.tenant === taker.tenant) {
+    if (clients.has(rejecter)) restingClients.set(rejecter, until);
     return;
   }
-  restingTenants.delete(refuser.tenant);
-  restingTenants.set(refuser.tenant, until);
+  restingTenants.delete(rejecter.tenant);
+  restingTenants.set(rejecter.tenant, until);
   for (const first of restingTenants.keys()) {
     if (restingTenants.size <= MAX_RESTING) break;
     restingTenants.delete(first);
   }
 }
 
-function remember({ refused }: Build, item: Served, client: Waiter): void {
-  const key = refusedKey(item);
-  refused.delete(key);
-  refused.set(key, { client, version: item.version });
-  for (const oldest of refused.keys()) {
-    if (refused.size <= MAX_REFUSED) break;
-    refused.delete(oldest);
+function remember({ rejected }: Build, item: Served, client: Waiter): void {
+  const key = rejectedKey(item);
+  rejected.delete(key);
+  rejected.set(key, { client, version: item.version });
+  for (const oldest of rejected.keys()) {
+    if (rejected.size <= MAX_REFUSED) break;
+    rejected.delete(oldest);
   }
 }
 
-function refusedKey({ name, resource }: Served): string {
+function rejectedKey({ name, resource }: Served): string {
   return `${resource.typeUrl} ${name}`;
 }
 

@@ -33,10 +33,10 @@ export function take(
   if (!of.owes || of.waits(now) || isYetToCome(of, view)) return undefined;
   const sent = compose(of, { view, blocked, maxAbsent: keepsSilent ? 0 : MAX_ABSENT });
   if (sent === undefined) return undefined;
-  const { refusals } = of.ledger;
-  if (refusals !== undefined) {
-    for (const item of itemsOf(sent)) if (!sent.tolerated.has(item.name)) refusals.gave(item.name, item);
-    for (const name of sent.removed) refusals.gave(name, undefined);
+  const { rejections } = of.ledger;
+  if (rejections !== undefined) {
+    for (const item of itemsOf(sent)) if (!sent.tolerated.has(item.name)) rejections.gave(item.name, item);
+    for (const name of sent.removed) rejections.gave(name, undefined);
   }
   of.inFlight.add(sent);
   return sent;
@@ -215,7 +215,7 @@ function composeOwed(of: Subscription, { view, blocked, maxAbsent, piece, only, 
     const offer = ledger.offer(name, present);
     if (offer !== undefined) {
       if (!must && offer.version === versionOf(held)) {
-        ledger.refusals?.settled(name);
+        ledger.rejections?.settled(name);
         continue;
       }
       if (blocked?.(offer) !== true) {
@@ -225,7 +225,7 @@ function composeOwed(of: Subscription, { view, blocked, maxAbsent, piece, only, 
       rest.set(name, held);
       // A cluster that is changed in place warms until it has an assignment: until then, that of the former one.
       if (!must || type.behind === undefined || typeof held !== 'object') continue;
-      if (ledger.refusals?.refused(name, held.version) === true) continue;
+      if (ledger.rejections?.rejected(name, held.version) === true) continue;
       items.push(held);
       repeated.push(name);
     } else if (!ledger.lacks(name, present)) {
@@ -237,10 +237,10 @@ function composeOwed(of: Subscription, { view, blocked, maxAbsent, piece, only, 
     } else {
       const absent = of.absent(name);
       if (absent !== undefined) {
-        if (!must || ledger.refusals?.forbids(name, absent.version) === true) continue;
+        if (!must || ledger.rejections?.forbids(name, absent.version) === true) continue;
         items.push(of.context.once(absent));
         absents++;
-      } else if (of.context.delta && (must || held !== undefined) && !ledger.refusesRemoval(name)) {
+      } else if (of.context.delta && (must || held !== undefined) && !ledger.rejectsRemoval(name)) {
         removed.push(name);
       }
     }
@@ -262,7 +262,7 @@ function composeState(of: Subscription, { view, blocked, piece, only, first }: W
     const must = ledger.asked?.has(name) === true || ledger.uncertain(name, present);
     const offer = ledger.offer(name, present);
     if (offer === undefined ? !ledger.lacks(name, present) : !must && offer.version === versionOf(held)) {
-      ledger.refusals?.settled(name);
+      ledger.rejections?.settled(name);
       continue;
     }
     const withheld = !only(name) || (offer !== undefined && blocked?.(offer) === true);
@@ -307,6 +307,6 @@ function stateOf(
 
 /** What the client goes back to if it rejects what is being sent. */
 function priorsOf({ ledger }: Subscription, owed: ReadonlyMap<string, Held>): ReadonlyMap<string, Held> {
-  if (ledger.refusals === undefined) return owed;
+  if (ledger.rejections === undefined) return owed;
   return new Map([...owed].map(([name, held]) => [name, ledger.goesBackTo(name, held)]));
 }

@@ -35,13 +35,13 @@ type Step =
 
 /** What the histories of a test have in them. */
 interface Kind {
-  readonly refusing: boolean;
+  readonly rejecting: boolean;
   readonly stars: boolean;
 }
 
 const BAD = 5;
 
-function steps({ refusing, stars }: Kind): fc.Arbitrary<Step[]> {
+function steps({ rejecting, stars }: Kind): fc.Arbitrary<Step[]> {
   const nat = (max: number): fc.Arbitrary<number> => fc.integer({ min: 0, max: max - 1 });
   const names = fc.subarray(NAMES);
   const star = stars ? fc.boolean() : fc.constant(false);
@@ -58,7 +58,7 @@ function steps({ refusing, stars }: Kind): fc.Arbitrary<Step[]> {
     url: nat(4),
     name: nat(NAMES.length),
     list: nat(LISTS.length),
-    content: nat(refusing ? BAD + 1 : BAD),
+    content: nat(rejecting ? BAD + 1 : BAD),
     clusters: names,
   });
   return fc.array(
@@ -73,7 +73,7 @@ function steps({ refusing, stars }: Kind): fc.Arbitrary<Step[]> {
         fc.record({
           do: fc.constant('again' as const),
           set,
-          then: nat(refusing ? BAD + 1 : BAD),
+          then: nat(rejecting ? BAD + 1 : BAD),
           givesUp: fc.boolean(),
           star,
         }),
@@ -95,7 +95,7 @@ function steps({ refusing, stars }: Kind): fc.Arbitrary<Step[]> {
           asksAgain: fc.boolean(),
         }),
       ),
-      weighted(refusing ? 1 : 0, fc.record({ do: fc.constant('mood' as const), moody: fc.boolean() })),
+      weighted(rejecting ? 1 : 0, fc.record({ do: fc.constant('mood' as const), moody: fc.boolean() })),
       weighted(1, fc.record({ do: fc.constant('wait' as const), ms: nat(20_000) })),
     ),
     { maxLength: 100, size: 'max' },
@@ -118,9 +118,9 @@ interface Content {
 }
 
 /** Runs a history, lets everything come to rest, and compares what the client has with what its world has. */
-function check(history: readonly Step[], delta: boolean, { refusing }: Kind): void {
+function check(history: readonly Step[], delta: boolean, { rejecting }: Kind): void {
   const server = new TestServer();
-  if (!refusing) server.times = { ...server.times, overdueMs: Infinity, stuckMs: Infinity };
+  if (!rejecting) server.times = { ...server.times, overdueMs: Infinity, stuckMs: Infinity };
   const publish = (publication: Partial<Publication>): void => {
     server.store.apply({ members: [], lists: [], ...publication });
     server.frames.outdate();
@@ -233,12 +233,12 @@ function check(history: readonly Step[], delta: boolean, { refusing }: Kind): vo
     for (const step of history) run(step);
     client.moody = false;
     log.push('comes to rest');
-    // Waits of the protocol end within minutes; a version that was refused in a bad mood is tried again within hours.
+    // Waits of the protocol end within minutes; a version that was rejected in a bad mood is tried again within hours.
     for (let round = 0; round < 110; round++) {
       now += round < 100 ? 1_000 : 3_600_000;
       client.delivery.tick(now);
       rest(client, now, answer);
-      // Longer than answers to clusters are waited for, and not so long that what was refused is tried again by itself.
+      // Longer than answers to clusters are waited for, and not so long that what was rejected is tried again by itself.
       if (round === 45) compareAnswers('pressing');
     }
     compareAnswers('unanswered');
@@ -251,9 +251,9 @@ function check(history: readonly Step[], delta: boolean, { refusing }: Kind): vo
     return client.delivery.subscriptions.find((subscription) => subscription?.type.typeUrl === typeUrl);
   }
 
-  /** Whoever asks for a name is answered, also if that is what it refused before. */
+  /** Whoever asks for a name is answered, also if that is what it rejected before. */
   function compareAnswers(open: 'pressing' | 'unanswered'): void {
-    // Whoever refuses to hear that a name is gone is not told once more.
+    // Whoever rejects to hear that a name is gone is not told once more.
     if (moody) return;
     for (const [typeUrl, type] of client.types)
       for (const name of type[open]) {
@@ -280,26 +280,26 @@ function check(history: readonly Step[], delta: boolean, { refusing }: Kind): vo
         if (!type.wants(name)) expect(held, `${about} is not subscribed`).toBeUndefined();
         else if (wanted === undefined && (typeUrl === EDS || typeUrl === RDS)) {
           // In state of the world nobody knows what a client has that comes back: old listeners may go on using it. Nor is it
-          // known of one that gives a name up while it is on its way, and refuses that then.
+          // known of one that gives a name up while it is on its way, and rejects that then.
           if (delta || (!reconnected && !(moody && type.givenUp.has(name))))
             expect(held, `${about} was not answered`).toBeDefined();
         } else if (wanted?.startsWith('bad') === true) {
-          expect(held, `${about} is refused`).not.toBe(wanted);
+          expect(held, `${about} is rejected`).not.toBe(wanted);
         } else if (typeUrl === CDS && wanted === undefined && mayBeUsed(name)) {
-          // Stays for as long as something needs it, or may need it that was in a refused response.
+          // Stays for as long as something needs it, or may need it that was in a rejected response.
         } else expect(held, about).toBe(wanted);
       }
       const state = stateOf(typeUrl)!;
       expect(state.inFlight.size, `${typeUrl} waits for answers`).toBe(0);
       expect(state.owes, `${typeUrl} owes`).toBe(false);
-      // Whoever refuses a whole state without a name is believed of all of it.
-      for (const name of state.wholeRefusal !== undefined ? [] : (state.ledger.refusals?.names.keys() ?? [])) {
-        expect(present(typeUrl, name) ?? 'bad', `${typeUrl} ${name} counts as refused`).toMatch(/^bad/);
+      // Whoever rejects a whole state without a name is believed of all of it.
+      for (const name of state.wholeRejection !== undefined ? [] : (state.ledger.rejections?.names.keys() ?? [])) {
+        expect(present(typeUrl, name) ?? 'bad', `${typeUrl} ${name} counts as rejected`).toMatch(/^bad/);
       }
     }
     expect(client.unasked).toEqual([]);
-    if (!refusing && !reconnected) expect(client.repeated).toEqual([]);
-    // Whoever refuses what it has already accepted has nothing left that it could be given.
+    if (!rejecting && !reconnected) expect(client.repeated).toEqual([]);
+    // Whoever rejects what it has already accepted has nothing left that it could be given.
     if (!moody) expect(client.deprived).toEqual([]);
   }
 }
@@ -319,7 +319,7 @@ const receive = (names: boolean): Step => ({ do: 'receive', times: 1, answer: { 
 
 /** Found once, and rare: they are looked at each time. */
 const EXAMPLES: [Step[]][] = [
-  // State of the world: all is refused by name, what was accepted before included, so that nobody knows what it has.
+  // State of the world: all is rejected by name, what was accepted before included, so that nobody knows what it has.
   [
     [
       { do: 'subscribe', url: URLS.indexOf(CDS), names: [], star: false },
@@ -343,10 +343,10 @@ describe.each([
   ['state of the world', false],
 ])('over %s', (_, delta) => {
   test.each<[string, Kind]>([
-    ['names', { refusing: false, stars: false }],
-    ['wildcards that come and go', { refusing: false, stars: true }],
-    ['refusals', { refusing: true, stars: false }],
-    ['refusals and wildcards', { refusing: true, stars: true }],
+    ['names', { rejecting: false, stars: false }],
+    ['wildcards that come and go', { rejecting: false, stars: true }],
+    ['rejections', { rejecting: true, stars: false }],
+    ['rejections and wildcards', { rejecting: true, stars: true }],
   ])('a client ends up with what its world has, whatever happens on the way: %s', (_name, kind) => {
     fc.assert(
       fc.property(steps(kind), (history) => check(history, delta, kind)),

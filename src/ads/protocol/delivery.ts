@@ -16,9 +16,9 @@ import type { News, Watcher } from '../store/forest.ts';
 import type { Frame, Frames } from '../wire/frames.ts';
 import { isGuarded } from './parties.ts';
 import { isLocalReason } from './local-reasons.ts';
-import { shortMessage } from './refusals.ts';
-import { refusedOf } from './refused-names.ts';
-import { RefusedRoom } from './refused-room.ts';
+import { shortMessage } from './rejections.ts';
+import { rejectedOf } from './rejected-names.ts';
+import { RejectedRoom } from './rejected-room.ts';
 import type { Sent } from './sent.ts';
 import { NO_ROLLOUTS, type Rollout } from '../rollouts/rollout.ts';
 import type { References, Served } from '../store/served.ts';
@@ -36,7 +36,7 @@ export interface DeliveryEvents extends BarrierEvents {
   /** The client asks for a type for the first time. */
   asked(type: ResourceType): void;
   /** A response was rejected. `items` is empty while the culprit is unknown. */
-  refused(type: ResourceType, items: readonly Served[], message: string): void;
+  rejected(type: ResourceType, items: readonly Served[], message: string): void;
   unknownType(typeUrl: string): void;
   /** A request answers a response that is no longer the newest. */
   expired(type: ResourceType): void;
@@ -49,8 +49,8 @@ export interface DeliveryContext extends SubscriptionContext, AskedContext, Unse
   readonly references: References;
   readonly times: BarrierTimes;
   readonly canaries: Canaries;
-  /** Memory for what clients refuse. */
-  readonly refused: HeapShare;
+  /** Memory for what clients reject. */
+  readonly rejected: HeapShare;
   /** Only in tests: what is owed is sent at once, and removed at once. */
   readonly unguarded: boolean;
 }
@@ -69,7 +69,7 @@ export class Delivery implements Watcher {
   /** Type URL of what others refer to, once it was requested. */
   #guardedUrl: string | undefined;
   readonly #guard: Guard;
-  readonly #refused: RefusedRoom;
+  readonly #rejected: RejectedRoom;
   #view: WorldView;
   /** Nonce of the newest response of any type. */
   #nonce = 0;
@@ -82,7 +82,7 @@ export class Delivery implements Watcher {
     this.#events = events;
     this.#unseen = new Unseen(context);
     this.#guard = new Guard(context, events, view);
-    this.#refused = new RefusedRoom(context.refused, context.address);
+    this.#rejected = new RejectedRoom(context.rejected, context.address);
     this.#client = { ...context.recipient, wake: () => events.wake() };
     context.canaries.join(this.#client);
   }
@@ -111,7 +111,7 @@ export class Delivery implements Watcher {
     this.#view.watchers.delete(this);
     this.#context.canaries.leave(this.#client);
     this.#unseen.forget();
-    this.#refused.close();
+    this.#rejected.close();
     for (const subscription of this.#subscriptions) subscription?.close();
     this.#context.rollouts.left(this.#context.recipient);
   }
@@ -121,7 +121,7 @@ export class Delivery implements Watcher {
     this.#events.wake();
   }
 
-  /** Throws a {@link BadRequest} if the client asks for, or refuses, more than there is room for. */
+  /** Throws a {@link BadRequest} if the client asks for, or rejects, more than there is room for. */
   request(request: DiscoveryRequest, now: number): void {
     this.catchUp();
     const { types } = this.#context;
@@ -153,7 +153,8 @@ export class Delivery implements Watcher {
     this.#busy.add(subscription);
     awaitAsked(subscription, this.#view, owedAll, this.#context);
     this.#hear(subscription);
-    if (this.#refused.isUsed || subscription.ledger.refusals !== undefined) this.#refused.charge(this.#subscriptions);
+    if (this.#rejected.isUsed || subscription.ledger.rejections !== undefined)
+      this.#rejected.charge(this.#subscriptions);
     this.#settle();
     if (this.owes) this.#events.wake();
   }
@@ -167,13 +168,13 @@ export class Delivery implements Watcher {
   }
 
   #hear(subscription: Subscription): void {
-    const news = subscription.takeRefusalNews();
-    if (subscription.awaited.refuses) subscription.awaited.heard(this.#standing(subscription), news);
+    const news = subscription.takeRejectionNews();
+    if (subscription.awaited.rejects) subscription.awaited.heard(this.#standing(subscription), news);
   }
 
   #standing(subscription: Subscription): Standing {
     const { all, ledger, inFlight } = subscription;
-    return { all, pending: ledger.pending, inFlight, refusedOf: (names) => refusedOf(subscription, names, this) };
+    return { all, pending: ledger.pending, inFlight, rejectedOf: (names) => rejectedOf(subscription, names, this) };
   }
 
   /** The next response, in the order of types, if one may be sent. */
@@ -275,26 +276,26 @@ export class Delivery implements Watcher {
       if (!this.#context.delta) subscription.unheard(request);
       return this.#context.delta;
     }
-    const { accepted, refused } = settled;
+    const { accepted, rejected } = settled;
     if (subscription.inFlight.ackedNonce > 0) this.#acknowledged = true;
-    const isNews = error !== undefined && !(refused.length === 1 && isTolerated(refused[0]!, error.message));
-    const taken = isNews || refused.length === 0 ? accepted : [...accepted, ...refused];
+    const isNews = error !== undefined && !(rejected.length === 1 && isTolerated(rejected[0]!, error.message));
+    const taken = isNews || rejected.length === 0 ? accepted : [...accepted, ...rejected];
     for (const sent of taken) this.#accept(subscription, sent, now);
-    if (isNews && refused.length > 0) this.#reject(subscription, refused, error.message, now);
+    if (isNews && rejected.length > 0) this.#reject(subscription, rejected, error.message, now);
     this.#hear(subscription);
-    const rejected = isNews ? refused : NONE;
-    if (rejected.length > 0 || taken.some(({ concerns }) => concerns.length > 0))
-      subscription.awaited.answered(taken, rejected, this.#standing(subscription));
+    const news = isNews ? rejected : NONE;
+    if (news.length > 0 || taken.some(({ concerns }) => concerns.length > 0))
+      subscription.awaited.answered(taken, news, this.#standing(subscription));
     return true;
   }
 
-  #reject(subscription: Subscription, refused: readonly Sent[], message: string, now: number): void {
-    this.#guard.rejected(subscription, refused);
+  #reject(subscription: Subscription, rejected: readonly Sent[], message: string, now: number): void {
+    this.#guard.rejected(subscription, rejected);
     const words = shortMessage(message);
-    const culprits = blame(subscription, refused, message, now);
+    const culprits = blame(subscription, rejected, message, now);
     if (subscription.type.isTried === true)
-      this.#context.canaries.refused(this.#client, culprits, isLocalReason(words));
-    this.#events.refused(subscription.type, culprits, words);
+      this.#context.canaries.rejected(this.#client, culprits, isLocalReason(words));
+    this.#events.rejected(subscription.type, culprits, words);
   }
 
   #accept(subscription: Subscription, sent: Sent, now: number): void {

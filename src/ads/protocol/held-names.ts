@@ -1,4 +1,4 @@
-import { UNKNOWN } from './refusals.ts';
+import { UNKNOWN } from './rejections.ts';
 import type { Interest } from './interest.ts';
 import type { Ledger } from './ledger.ts';
 import type { ResourceType } from '../types.ts';

@@ -15,11 +15,11 @@ const TABLES = ['t', 'u', 'v'];
 const LISTENERS = ['l', 'm'];
 
 /**
- * What the histories of a test have in them. Who comes back and refuses has tables of which only the name is known; and
+ * What the histories of a test have in them. Who comes back and rejects has tables of which only the name is known; and
  * who comes back does not say which of his clusters still warm: there, all have assignments.
  */
 interface Kind {
-  readonly refusing: boolean;
+  readonly rejecting: boolean;
   readonly reconnecting: boolean;
   /** Clusters lose and regain their endpoints; all clusters have assignments, and nothing else makes them ready. */
   readonly emptying: boolean;
@@ -34,7 +34,7 @@ interface Mesh {
   readonly tables: ReadonlyMap<string, { readonly version: number; readonly clusters: readonly string[] }>;
 }
 
-const meshes = ({ refusing, reconnecting, emptying }: Kind): fc.Arbitrary<Mesh> =>
+const meshes = ({ rejecting, reconnecting, emptying }: Kind): fc.Arbitrary<Mesh> =>
   fc
     .record({
       clusters: fc.array(
@@ -53,7 +53,7 @@ const meshes = ({ refusing, reconnecting, emptying }: Kind): fc.Arbitrary<Mesh> 
       ),
       tables: fc.array(
         fc.record({
-          version: fc.integer({ min: 1, max: refusing ? BAD : BAD - 1 }),
+          version: fc.integer({ min: 1, max: rejecting ? BAD : BAD - 1 }),
           clusters: fc.subarray(CLUSTERS, { maxLength: 2 }),
         }),
         { minLength: 3, maxLength: 3 },
@@ -198,7 +198,7 @@ function run(first: Mesh, history: readonly Step[], delta: boolean, kind: Kind):
   const wanted = new Map(
     [...present.values()].filter(({ typeUrl }) => typeUrl === CDS).map((each) => [each.name, each]),
   );
-  // What was refused leaves the client with an older table, and with the clusters of that.
+  // What was rejected leaves the client with an older table, and with the clusters of that.
   const used = new Set([...envoy.tables.values()].flatMap((content) => content.split(':')[1]?.split(',') ?? []));
   for (const [name, version] of envoy.clusters) {
     if (!used.has(name) || wanted.has(name)) expect(version, name).toBe(wanted.get(name)?.version);
@@ -206,8 +206,8 @@ function run(first: Mesh, history: readonly Step[], delta: boolean, kind: Kind):
   for (const name of wanted.keys()) expect(envoy.clusters.has(name), name).toBe(true);
   for (const [name, content] of envoy.tables) {
     const table = present.get(`${RDS} ${name}`)?.version;
-    // A listener whose next table was refused goes on with a former one.
-    if (table === undefined && kind.refusing) continue;
+    // A listener whose next table was rejected goes on with a former one.
+    if (table === undefined && kind.rejecting) continue;
     if (table?.startsWith(`${BAD}:`) === true) expect(content, name).not.toBe(table);
     else expect(content, name).toBe(table);
   }
@@ -218,9 +218,9 @@ describe.each([
   ['state of the world', false],
 ])('over %s', (_, delta) => {
   test.each<[string, Kind]>([
-    ['a client that comes back', { refusing: false, reconnecting: true, emptying: false }],
-    ['a client that refuses', { refusing: true, reconnecting: false, emptying: false }],
-    ['endpoints that come and go', { refusing: false, reconnecting: false, emptying: true }],
+    ['a client that comes back', { rejecting: false, reconnecting: true, emptying: false }],
+    ['a client that rejects', { rejecting: true, reconnecting: false, emptying: false }],
+    ['endpoints that come and go', { rejecting: false, reconnecting: false, emptying: true }],
   ])('no request meets a cluster that is not there: %s', (_name, kind) => {
     fc.assert(
       fc.property(meshes(kind), steps(kind), (first, history) => run(first, history, delta, kind)),

@@ -88,8 +88,8 @@ test('in delta, responses that are remembered as one are accepted with the answe
   const { first, nonce: last } = folded!;
   expect([first, newer.length]).toEqual([1, 33 - last]);
   for (let nonce = first; nonce < last; nonce++)
-    expect(inFlight.settle(nonce, false, '')).toEqual({ accepted: [], refused: [] });
-  expect(inFlight.settle(last, false, '')).toEqual({ accepted: [folded], refused: [] });
+    expect(inFlight.settle(nonce, false, '')).toEqual({ accepted: [], rejected: [] });
+  expect(inFlight.settle(last, false, '')).toEqual({ accepted: [folded], rejected: [] });
   expect([...inFlight]).toEqual(newer);
 });
 

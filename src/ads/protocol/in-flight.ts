@@ -6,11 +6,11 @@ import type { Held, Names, Served } from '../store/served.ts';
 /** What a client's answer said about earlier responses. */
 export interface Settled {
   readonly accepted: readonly Sent[];
-  readonly refused: readonly Sent[];
+  readonly rejected: readonly Sent[];
 }
 
 const NONE: readonly Sent[] = [];
-const NOTHING: Settled = { accepted: NONE, refused: NONE };
+const NOTHING: Settled = { accepted: NONE, rejected: NONE };
 /** A client that never answers costs bounded memory: beyond this number, records are folded into one. */
 const MAX_RECORDS = 32;
 /** The same for the names in newer records: this many, or as many as were folded before. */
@@ -160,12 +160,12 @@ export class InFlight {
       if (!error && nonce < answered.nonce) return NOTHING;
       if (responses.length === 1) responses.pop();
       else responses.splice(index, 1);
-      return error ? { accepted: NONE, refused: [answered] } : { accepted: [answered], refused: NONE };
+      return error ? { accepted: NONE, rejected: [answered] } : { accepted: [answered], rejected: NONE };
     }
     const upTo = responses.splice(0, index + 1);
-    if (!error) return { accepted: upTo, refused: [] };
-    if (index > 0 && version === answered.version) return { accepted: [answered], refused: upTo.slice(0, -1) };
-    return { accepted: [], refused: upTo };
+    if (!error) return { accepted: upTo, rejected: [] };
+    if (index > 0 && version === answered.version) return { accepted: [answered], rejected: upTo.slice(0, -1) };
+    return { accepted: [], rejected: upTo };
   }
 }
 

@@ -1,4 +1,4 @@
-import { GONE, type NewRefusal, Refusals } from './refusals.ts';
+import { GONE, type NewRejection, Rejections } from './rejections.ts';
 import type { Sent } from './sent.ts';
 import { type Held, type Names, Served, versionOf } from '../store/served.ts';
 
@@ -55,7 +55,7 @@ export class Ledger {
   readonly #pending = new CopiedOnWrite();
   readonly #kept = new CopiedOnWrite();
   readonly #asked = new CopiedOnWrite();
-  #refusals: Refusals | undefined;
+  #rejections: Rejections | undefined;
   #common: CommonMarks | undefined;
   #partial: Map<string, Set<Served>> | undefined;
 
@@ -75,39 +75,39 @@ export class Ledger {
   }
 
   /** Undefined as long as nothing is rejected, and again when the last rejection is over. */
-  get refusals(): Refusals | undefined {
-    return this.#refusals?.size === 0 ? undefined : this.#refusals;
+  get rejections(): Rejections | undefined {
+    return this.#rejections?.size === 0 ? undefined : this.#rejections;
   }
 
-  /** As of {@link Refusals.takeNews}. */
+  /** As of {@link Rejections.takeNews}. */
   takeNews(): Names {
-    return this.#refusals?.takeNews() ?? NONE;
+    return this.#rejections?.takeNews() ?? NONE;
   }
 
   clear(): void {
     this.take(NO_MARKS);
-    this.#partial = this.#refusals = undefined;
+    this.#partial = this.#rejections = undefined;
   }
 
   /** Everything known, shared from now on; undefined if there is more than marks. */
   get marks(): Marks | undefined {
-    if (this.refusals !== undefined) return undefined;
+    if (this.rejections !== undefined) return undefined;
     return { pending: this.#pending.share(), kept: this.#kept.share(), asked: this.#asked.share() };
   }
 
   /** Nothing is known but that all is current at the client. */
   get isClean(): boolean {
-    return this.pending === undefined && this.kept === undefined && this.asked === undefined && !this.#refuses;
+    return this.pending === undefined && this.kept === undefined && this.asked === undefined && !this.#rejects;
   }
 
-  get #refuses(): boolean {
-    return this.refusals !== undefined;
+  get #rejects(): boolean {
+    return this.rejections !== undefined;
   }
 
   /** What was taken over from others last, if it is still all that is known, and nothing has been published since. */
   commonIn(work: object): CommonMarks | undefined {
     const common = this.#common;
-    if (common?.isOf(work) !== true || this.#refuses) return undefined;
+    if (common?.isOf(work) !== true || this.#rejects) return undefined;
     const isSame =
       (this.pending ?? NONE) === common.pending &&
       (this.kept ?? NONE) === common.kept &&
@@ -198,13 +198,15 @@ export class Ledger {
   /** What the client uses if it is assumed to hold this: something else if it rejected that. */
   uses(name: string, held: Held): Held {
     const version = versionOf(held);
-    return version !== undefined && this.#forbids(name, version) ? this.refusals!.held(name) : held;
+    return version !== undefined && this.#forbids(name, version) ? this.rejections!.held(name) : held;
   }
 
   /** The same, in case it rejects once more what it is being sent. */
   goesBackTo(name: string, held: Held): Held {
     const version = versionOf(held);
-    return version !== undefined && this.refusals?.refused(name, version) === true ? this.refusals.held(name) : held;
+    return version !== undefined && this.rejections?.rejected(name, version) === true
+      ? this.rejections.held(name)
+      : held;
   }
 
   /** No longer owed. */
@@ -218,16 +220,16 @@ export class Ledger {
     this.settled(name);
     this.unkeep(name);
     this.certain(name);
-    this.refusals?.forget(name);
+    this.rejections?.forget(name);
   }
 
-  refuse(name: string, refusal: NewRefusal): void {
-    (this.#refusals ??= new Refusals()).refuse(name, refusal);
+  reject(name: string, rejection: NewRejection): void {
+    (this.#rejections ??= new Rejections()).reject(name, rejection);
   }
 
   /** It left the world, and what the client had when it last rejected some version of it is uncertain. */
   uncertain(name: string, present: Served | undefined): boolean {
-    return present === undefined && this.kept?.has(name) !== true && this.refusals?.has(name) === true;
+    return present === undefined && this.kept?.has(name) !== true && this.rejections?.has(name) === true;
   }
 
   /** What this client should have, given that the world has `present`. */
@@ -243,24 +245,24 @@ export class Ledger {
   offer(name: string, present: Served | undefined): Served | undefined {
     const target = this.target(name, present);
     if (target === undefined || !this.#forbids(name, target.version)) return target;
-    const held = this.refusals?.held(name);
+    const held = this.rejections?.held(name);
     return held instanceof Served && !this.#forbids(name, held.version) ? held : undefined;
   }
 
   /** The client has nothing under this name and accepts nothing that there is, or the name is gone. */
   lacks(name: string, present: Served | undefined): boolean {
     if (this.target(name, present) === undefined) return this.kept?.has(name) !== true;
-    return this.offer(name, present) === undefined && this.refusals?.held(name) === undefined;
+    return this.offer(name, present) === undefined && this.rejections?.held(name) === undefined;
   }
 
   /** The client rejected the removal of this name. */
-  refusesRemoval(name: string): boolean {
+  rejectsRemoval(name: string): boolean {
     return this.#forbids(name, GONE);
   }
 
   /** For some name, something other than the world's own resource is to be offered. */
   get deviates(): boolean {
-    return this.kept !== undefined || this.refusals !== undefined;
+    return this.kept !== undefined || this.rejections !== undefined;
   }
 
   /** What the client may have applied from responses that it rejected without naming the culprit. */
@@ -292,7 +294,7 @@ export class Ledger {
   }
 
   #forbids(name: string, version: string): boolean {
-    return this.refusals?.forbids(name, version) === true;
+    return this.rejections?.forbids(name, version) === true;
   }
 }
 

@@ -1,12 +1,12 @@
 /**
- * Whether a client may have refused something for a reason of its own: something is wrong where it runs, and others may
+ * Whether a client may have rejected something for a reason of its own: something is wrong where it runs, and others may
  * well take the same.
  */
 export function isLocalReason(message: string): boolean {
   return LOCAL.some((text) => message.includes(text));
 }
 
-/** Clients of a build that refuse the same for such a reason: from this many on, it is not their own. */
+/** Clients of a build that reject the same for such a reason: from this many on, it is not their own. */
 export const LEAST_LOCAL = 2;
 
 /** In Envoy's words. */

@@ -31,7 +31,7 @@ const kinds: [string, boolean][] = [
 ];
 
 describe.each(kinds)('over %s', (_, delta) => {
-  test('pieces of a refused response that must wait for a cluster let the call end, and others go first', () => {
+  test('pieces of a rejected response that must wait for a cluster let the call end, and others go first', () => {
     const lab = new Lab(delta);
     const tables = ['r', 's'];
     lab.publish([CDS, 'c', '1'], [EDS, 'c', '1'], [RDS, 'r', '1', ['c']], [RDS, 's', '1', ['c']]);
@@ -72,7 +72,7 @@ describe.each(kinds)('over %s', (_, delta) => {
     expect(sent.flatMap(({ batches }) => batches).length).toBeLessThanOrEqual(32);
   });
 
-  test('an assignment that is sent with all others once more, and refused, leaves the client what it has', () => {
+  test('an assignment that is sent with all others once more, and rejected, leaves the client what it has', () => {
     const lab = new Lab(delta);
     const names = ['c'];
     lab.publish([CDS, 'c', '1'], [EDS, 'c', '1']);
@@ -101,10 +101,10 @@ describe.each(kinds)('over %s', (_, delta) => {
     expect(lab.sent()).toEqual(['c@absent']);
   });
 
-  test('a cluster stays while a table is used that may have been taken from a refused response', () => {
+  test('a cluster stays while a table is used that may have been taken from a rejected response', () => {
     const lab = new Lab(delta);
     const names = ['s', 't'];
-    const refuse = (): void => {
+    const reject = (): void => {
       const { nonce } = lab.next()!;
       lab.ask({
         typeUrl: RDS,
@@ -117,10 +117,10 @@ describe.each(kinds)('over %s', (_, delta) => {
     for (const typeUrl of [CDS, LDS]) lab.take({ typeUrl });
     lab.take({ typeUrl: RDS, names });
     lab.publish([RDS, 's', 'bad'], [RDS, 't', '2', ['c']]);
-    refuse();
+    reject();
     lab.publish([CDS, 'c', undefined], [RDS, 't', 'bad']);
-    refuse();
-    refuse();
+    reject();
+    reject();
     const log: string[] = [];
     for (let i = 0; i < 30; i++) {
       lab.now += 1_000;
@@ -130,7 +130,7 @@ describe.each(kinds)('over %s', (_, delta) => {
     expect(log).toEqual([]);
   });
 
-  test('what was refused is tried again once the client has been given back what it had, however late that is', () => {
+  test('what was rejected is tried again once the client has been given back what it had, however late that is', () => {
     const lab = new Lab(delta);
     const names: Readonly<Record<string, readonly string[]>> = delta ? {} : { [EDS]: ['a'], [RDS]: ['t', 'u'] };
     const answer = ({ typeUrl, nonce, version }: Response, error?: string): void =>
@@ -155,7 +155,7 @@ describe.each(kinds)('over %s', (_, delta) => {
     ]);
     answer(assignments);
     answer(clusters);
-    // The client takes longer for its answer than a refusal counts.
+    // The client takes longer for its answer than a rejection counts.
     expect(lab.pass(61)).toEqual([]);
     answer(other);
     const back = lab.next()!;
@@ -243,7 +243,7 @@ describe.each(kinds)('over %s', (_, delta) => {
     lab.ask({ typeUrl: LDS });
     const first = lab.next()!;
     lab.ask({ typeUrl: LDS, nonce: first.nonce, error: 'Error adding/updating listener(s) a: no' });
-    expect(lab.server.refusals).toEqual([{ name: 'a', version: '1' }]);
+    expect(lab.server.rejections).toEqual([{ name: 'a', version: '1' }]);
   });
 });
 
@@ -258,43 +258,43 @@ test('a reconnecting SotW client keeps resources whose version is unknown', () =
   }
 });
 
-test.each([CDS, LDS])('state of the world: what %s refuses after it came back stays in the state', (typeUrl) => {
+test.each([CDS, LDS])('state of the world: what %s rejects after it came back stays in the state', (typeUrl) => {
   const lab = new Lab(false);
   lab.publish([typeUrl, 'a', 'bad'], [typeUrl, 'b', '1']);
   lab.ask({ typeUrl, version: '17' });
-  const refuse = (nonce: string): void =>
+  const reject = (nonce: string): void =>
     lab.ask({ typeUrl, nonce, version: '17', error: 'Error adding/updating cluster(s) a: no' });
-  refuse(lab.next()!.nonce);
+  reject(lab.next()!.nonce);
   const repeated = lab.next()!;
   expect([...repeated.resources.keys()].sort()).toEqual(['a', 'b']);
-  refuse(repeated.nonce);
+  reject(repeated.nonce);
   expect(lab.next()).toBeUndefined();
   lab.publish([typeUrl, 'b', '2']);
   expect(lab.sent()!.sort()).toEqual(['a@bad', 'b@2']);
 });
 
-test('state of the world: a refusal names what is unchanged, too', () => {
+test('state of the world: a rejection names what is unchanged, too', () => {
   const lab = new Lab(false);
   lab.publish([LDS, 'a', '1'], [LDS, 'b', '1']);
   lab.take({ typeUrl: LDS });
   lab.publish([LDS, 'b', '2']);
   const { nonce } = lab.next()!;
   lab.ask({ typeUrl: LDS, nonce, version: 'x', error: 'Error adding/updating listener(s) a: address in use' });
-  expect(lab.server.refusals).toEqual([{ name: 'a', version: '1' }]);
+  expect(lab.server.rejections).toEqual([{ name: 'a', version: '1' }]);
 });
 
-test('state of the world: what is refused in a state that is tried again stays in the state', () => {
+test('state of the world: what is rejected in a state that is tried again stays in the state', () => {
   const lab = new Lab(false);
   lab.publish([LDS, 'a', '1'], [LDS, 'b', '1'], [LDS, 'c', '1']);
   lab.take({ typeUrl: LDS });
-  const refuse = (error: string): void => lab.ask({ typeUrl: LDS, nonce: lab.next()!.nonce, version: 'x', error });
+  const reject = (error: string): void => lab.ask({ typeUrl: LDS, nonce: lab.next()!.nonce, version: 'x', error });
   lab.publish([LDS, 'c', undefined]);
-  refuse('no');
+  reject('no');
   lab.publish([LDS, 'a', 'bad']);
-  refuse('no');
+  reject('no');
   lab.now += 120_000;
   lab.delivery.tick(lab.now);
-  refuse('Error adding/updating listener(s) a: no');
+  reject('Error adding/updating listener(s) a: no');
   lab.publish([LDS, 'b', '2']);
   expect(lab.sentNames()).toEqual(['a', 'b']);
 });
@@ -315,17 +315,17 @@ test('state of the world: what was given up and asked for again before the respo
   expect(lab.next()).toBeUndefined();
 });
 
-test('state of the world: what a state left out that was refused for something unchanged is left out once more', () => {
+test('state of the world: what a state left out that was rejected for something unchanged is left out once more', () => {
   const lab = new Lab(false);
   lab.publish([LDS, 'a', '1'], [LDS, 'b', '1']);
   lab.take({ typeUrl: LDS });
   lab.publish([LDS, 'a', undefined]);
-  const refuse = (nonce: string): void =>
+  const reject = (nonce: string): void =>
     lab.ask({ typeUrl: LDS, nonce, version: 'x', error: 'Error adding/updating listener(s) b: no' });
-  refuse(lab.next()!.nonce);
+  reject(lab.next()!.nonce);
   const { nonce, resources } = lab.next()!;
   expect([...resources]).toEqual([['b', '1']]);
-  refuse(nonce);
+  reject(nonce);
   expect(lab.next()).toBeUndefined();
 });
 
@@ -410,7 +410,7 @@ test('state of the world: a cluster stays while a table that was asked for again
   expect(lab.pass(30, { [RDS]: ['b'] })).toEqual([]);
 });
 
-test('delta: a name that was given up and asked for again is answered when what was on its way is refused', () => {
+test('delta: a name that was given up and asked for again is answered when what was on its way is rejected', () => {
   const lab = new Lab(true);
   lab.publish([EDS, 'a', '1']);
   lab.ask({ typeUrl: EDS, names: ['a'], initial: new Map([['a', '0']]) });
@@ -425,7 +425,7 @@ test('delta: a name that was given up and asked for again is answered when what 
 test.each([
   ['on its way', true],
   ['still to be sent', false],
-])('delta: what is asked for once more, and refused, leaves the client what it has: %s', (_, onItsWay) => {
+])('delta: what is asked for once more, and rejected, leaves the client what it has: %s', (_, onItsWay) => {
   const lab = new Lab(true);
   lab.publish([EDS, 'a', '1']);
   lab.take({ typeUrl: EDS, names: ['a'] });
@@ -439,7 +439,7 @@ test.each([
   expect(lab.sent()).toEqual(['a@1']);
 });
 
-test('delta: what left the world, is asked for once more and comes back leaves the client what it has if it is refused', () => {
+test('delta: what left the world, is asked for once more and comes back leaves the client what it has if it is rejected', () => {
   const lab = new Lab(true);
   lab.ask({ typeUrl: EDS, names: ['a'], initial: new Map([['a', '1']]) });
   lab.ask({ typeUrl: EDS, names: ['a'] });
@@ -448,12 +448,12 @@ test('delta: what left the world, is asked for once more and comes back leaves t
   expect(lab.sent()).toBeUndefined();
 });
 
-test('delta: a removal that was refused is tried again, although what was sent in between is accepted', () => {
+test('delta: a removal that was rejected is tried again, although what was sent in between is accepted', () => {
   const lab = new Lab(true);
   lab.ask({ typeUrl: CDS, names: ['a'] });
-  const { nonce: refused, removed } = lab.next()!;
+  const { nonce: rejected, removed } = lab.next()!;
   expect(removed).toEqual(['a']);
-  lab.ask({ typeUrl: CDS, nonce: refused, error: 'no' });
+  lab.ask({ typeUrl: CDS, nonce: rejected, error: 'no' });
   lab.publish([CDS, 'a', '1']);
   const { nonce } = lab.next()!;
   lab.publish([CDS, 'a', undefined]);
@@ -483,7 +483,7 @@ test('delta: what nobody has the bytes of is answered when it comes back, whatev
   expect(lab.sent()).toEqual(['a@1']);
 });
 
-test('delta: what was refused is answered when it is asked for again, where nobody has the bytes of what the client has', () => {
+test('delta: what was rejected is answered when it is asked for again, where nobody has the bytes of what the client has', () => {
   const lab = new Lab(true);
   lab.publish([RDS, 'a', 'bad']);
   lab.ask({ typeUrl: RDS, names: ['a'], initial: new Map([['a', '1']]) });
@@ -674,7 +674,7 @@ function nodeOf(children: readonly Part[]): Part {
   return { children, length: 0, hash: '' };
 }
 
-test('the words of a refusal are not kept with the names that it mentions', () => {
+test('the words of a rejection are not kept with the names that it mentions', () => {
   const lab = new Lab(false);
   const clusters = Array.from({ length: 20 }, (_, i) => `a-cluster-with-a-long-name-${i}`);
   lab.publish(...clusters.map((name): Item => [CDS, name, '1']), [CDS, 'other', '1']);
@@ -690,7 +690,7 @@ test('the words of a refusal are not kept with the names that it mentions', () =
       lab.delivery.request(readRequest(request, lab.server.hasher), lab.now);
     }
   }
-  expect([...lab.delivery.subscriptions[0]!.ledger.refusals!.names.keys()].length).toBeGreaterThan(15);
+  expect([...lab.delivery.subscriptions[0]!.ledger.rejections!.names.keys()].length).toBeGreaterThan(15);
   expect(bytesInUse('heapUsed') - before).toBeLessThan(10_000_000);
 });
 

@@ -116,7 +116,7 @@ export type Piece = ReadonlySet<string>;
  */
 export class Trial {
   #pieces: readonly Piece[] = [];
-  #refused = 0;
+  #rejected = 0;
 
   /** To be tried next, in this order. */
   prepend(groups: readonly (readonly string[])[]): void {
@@ -131,7 +131,7 @@ export class Trial {
 
   /** One more rejection that names no resource; false: there were enough of them. */
   goOn(): boolean {
-    return ++this.#refused <= MAX_NAMELESS;
+    return ++this.#rejected <= MAX_NAMELESS;
   }
 
   /** The pieces with something owed, in the order in which they are to be tried. The rest are dropped. */

@@ -19,7 +19,7 @@ test.each([
   const all = Array.from({ length: 100 }, (__, i) => rollouts.begin(`object ${i}`));
   const awaited = new Awaited(recipient);
   const inFlight = new InFlight(true, everything);
-  const standing: Standing = { all: false, pending: undefined, inFlight, refusedOf: () => new Map() };
+  const standing: Standing = { all: false, pending: undefined, inFlight, rejectedOf: () => new Map() };
   const open = new Set<Concern>();
   for (const [i, rollout] of all.entries()) {
     awaited.owe(new Concern('type', new Map([[`name ${i}`, [rollout]]])));

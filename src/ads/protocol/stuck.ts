@@ -129,8 +129,8 @@ function takeBackChanged(guarded: Subscription, sent: Sent, now: number): void {
 /** The client seems to be stuck on a resource: it is given back what it had, until its answer comes. */
 function suspectStuck({ ledger, inFlight }: Subscription, item: Served, prior: Held, now: number): void {
   const { name, version } = item;
-  if (ledger.refusals?.forbids(name, version) === true || inFlight.last(name) !== item) return;
+  if (ledger.rejections?.forbids(name, version) === true || inFlight.last(name) !== item) return;
   const after = inFlight.sentNonce;
-  ledger.refuse(name, { version, held: prior, now, about: after, after, suspected: true, message: '' });
+  ledger.reject(name, { version, held: prior, now, about: after, after, suspected: true, message: '' });
   ledger.owe(name, item);
 }

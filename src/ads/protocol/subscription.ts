@@ -5,7 +5,7 @@ import { InFlight } from './in-flight.ts';
 import { Interest, type InterestContext } from './interest.ts';
 import { CommonMarks, Ledger, type Marks } from './ledger.ts';
 import type { Difference, Differences } from '../store/differences.ts';
-import { UNKNOWN } from './refusals.ts';
+import { UNKNOWN } from './rejections.ts';
 import type { EncodedResource } from '../store/resource.ts';
 import type { Recipient } from '../rollouts/recipient.ts';
 import { type Held, type Names, Served } from '../store/served.ts';
@@ -13,7 +13,7 @@ import type { SharedWork } from '../store/shared-work.ts';
 import { itemsOf, type Sent, Trial } from './sent.ts';
 import type { ResourceType } from '../types.ts';
 import type { DiscoveryRequest } from '../wire/wire-read.ts';
-import { WholeRefusal } from './whole-refusal.ts';
+import { WholeRejection } from './whole-rejection.ts';
 import type { WorldView } from '../store/world.ts';
 
 /** What the subscriptions of one stream share. */
@@ -60,7 +60,7 @@ export class Subscription {
   readonly inFlight: InFlight;
   readonly awaited: Awaited;
   #trial: Trial | undefined;
-  #wholeRefusal: WholeRefusal | undefined;
+  #wholeRejection: WholeRejection | undefined;
   #asked: string[] = [];
 
   constructor(type: ResourceType, context: SubscriptionContext, guarded: boolean, patience = Infinity) {
@@ -117,23 +117,23 @@ export class Subscription {
     this.#trial = undefined;
   }
 
-  /** See {@link WholeRefusal}. */
-  get wholeRefusal(): WholeRefusal['current'] {
-    return this.#wholeRefusal?.current;
+  /** See {@link WholeRejection}. */
+  get wholeRejection(): WholeRejection['current'] {
+    return this.#wholeRejection?.current;
   }
 
-  refuseWhole(now: number, message: string): void {
-    (this.#wholeRefusal ??= new WholeRefusal()).begin(now, message);
+  rejectWhole(now: number, message: string): void {
+    (this.#wholeRejection ??= new WholeRejection()).begin(now, message);
   }
 
   acceptWhole(): void {
-    this.#wholeRefusal?.end();
+    this.#wholeRejection?.end();
   }
 
-  /** Names of which the client refuses something else than it did at the last call. */
-  takeRefusalNews(): Names | 'all' {
+  /** Names of which the client rejects something else than it did at the last call. */
+  takeRejectionNews(): Names | 'all' {
     const names = this.ledger.takeNews();
-    return this.#wholeRefusal?.takeNews() === true ? 'all' : names;
+    return this.#wholeRejection?.takeNews() === true ? 'all' : names;
   }
 
   /** Names that the client has asked for since the last call, apart from {@link all}. */
@@ -310,15 +310,15 @@ export class Subscription {
 
   /** Something was rejected, and is tried again later. */
   get triesAgain(): boolean {
-    return this.ledger.refusals !== undefined || this.wholeRefusal !== undefined;
+    return this.ledger.rejections !== undefined || this.wholeRejection !== undefined;
   }
 
   /** Tries what was rejected again, when it is due. */
   retry(now: number): void {
-    for (const [name, held] of this.ledger.refusals?.due(now, this.ledger.pending) ?? []) {
+    for (const [name, held] of this.ledger.rejections?.due(now, this.ledger.pending) ?? []) {
       if (this.ledger.pending?.has(name) !== true) this.ledger.owe(name, held);
     }
-    if (this.#wholeRefusal?.isDue(now) === true && this.inFlight.size === 0) this.#repeatUnknown();
+    if (this.#wholeRejection?.isDue(now) === true && this.inFlight.size === 0) this.#repeatUnknown();
   }
 
   /** Everything is owed again to a client that has accepted what it was sent. */
@@ -365,7 +365,7 @@ export class Subscription {
     const unknown = typeof ledger.kept?.get(name) === 'string' && !this.guarded;
     if (present !== undefined || unknown || !this.keeps(name)) ledger.unkeep(name);
     if (held instanceof Served && this.keeps(name) && present === undefined) ledger.keep(name, held);
-    if (ledger.offer(name, present) === undefined) ledger.refusals?.pardon(name);
+    if (ledger.offer(name, present) === undefined) ledger.rejections?.pardon(name);
     ledger.ask(name, held);
     this.#asked.push(name);
   }
@@ -381,8 +381,8 @@ export class Subscription {
   #wildcardEnded(): void {
     const { names } = this.interest;
     this.#all &&= names.size > 0;
-    const { pending, kept, refusals } = this.ledger;
-    for (const name of [...(pending?.keys() ?? []), ...(kept?.keys() ?? []), ...(refusals?.names.keys() ?? [])]) {
+    const { pending, kept, rejections } = this.ledger;
+    for (const name of [...(pending?.keys() ?? []), ...(kept?.keys() ?? []), ...(rejections?.names.keys() ?? [])]) {
       if (!names.has(name)) this.ledger.forget(name);
     }
   }

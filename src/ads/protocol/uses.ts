@@ -33,7 +33,7 @@ export function usesOf(
   awaited.all = now < silentUntil;
   for (const { all, inFlight, ledger } of referrers) {
     for (const held of ledger.kept?.values() ?? []) lasting.add(held);
-    for (const refused of ledger.refusals?.names.keys() ?? []) lasting.add(ledger.refusals!.held(refused));
+    for (const rejected of ledger.rejections?.names.keys() ?? []) lasting.add(ledger.rejections!.held(rejected));
     for (const items of ledger.partial?.values() ?? []) for (const item of items) lasting.add(item);
     if (all && (resumed || inFlight.sentNonce > 0)) awaited.all = true;
     for (const held of ledger.pending?.values() ?? []) awaited.add(held);

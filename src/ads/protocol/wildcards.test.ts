@@ -4,7 +4,7 @@ import { CDS, EDS, LDS, RDS } from '../testing/world.ts';
 
 /** Clients that ask for everything with `*`, beside names or for a time. */
 
-test('state of the world: what `*` brought stays in the state when it is asked for by name and another is refused', () => {
+test('state of the world: what `*` brought stays in the state when it is asked for by name and another is rejected', () => {
   const lab = new Lab(false);
   lab.publish([LDS, 'a', '1'], [LDS, 'b', '1']);
   lab.take({ typeUrl: LDS });
@@ -15,7 +15,7 @@ test('state of the world: what `*` brought stays in the state when it is asked f
   expect(lab.sent()).toEqual(['a@1', 'b@1']);
 });
 
-test('state of the world: what was asked for by name stays in the state when it is refused after all was asked for', () => {
+test('state of the world: what was asked for by name stays in the state when it is rejected after all was asked for', () => {
   const lab = new Lab(false);
   lab.publish([LDS, 'a', '1'], [LDS, 'b', '1']);
   lab.take({ typeUrl: LDS, names: ['a'] });
@@ -105,7 +105,7 @@ describe.each([
     expect(lab.next()).toBeUndefined();
   });
 
-  test('although it was refused, and would be tried again', () => {
+  test('although it was rejected, and would be tried again', () => {
     const lab = new Lab(delta);
     lab.publish([LDS, 'a', '1'], [LDS, 'b', '1']);
     lab.take({ typeUrl: LDS, names: ['*', 'b'] });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { Recipient, Refused } from './recipient.ts';
+import type { Recipient, Rejected } from './recipient.ts';
 import { Concern, type Rollout } from './rollout.ts';
-import { RefusedState } from './refused-by-name.ts';
+import { RejectedState } from './rejected-by-name.ts';
 import { Rollouts } from './rollouts.ts';
 
 const [one, other, third] = ['one', 'other', 'third'].map((stream): Recipient => ({
@@ -10,8 +10,8 @@ const [one, other, third] = ['one', 'other', 'third'].map((stream): Recipient =>
   build: '',
   tenant: '',
 })) as [Recipient, Recipient, Recipient];
-const a: Refused = { typeUrl: 'cds', name: 'a', version: 'v', message: 'no', origins: new Set() };
-const refused = new Map([['a', a]]);
+const a: Rejected = { typeUrl: 'cds', name: 'a', version: 'v', message: 'no', origins: new Set() };
+const rejected = new Map([['a', a]]);
 
 class Lab {
   #timers: (() => void)[] = [];
@@ -46,10 +46,10 @@ test('clients with other interests have opinions on the same resource', () => {
   const lab = new Lab();
   const own = lab.concern('cds', one);
   const others = lab.concern('cds', other, third);
-  own.refuse(one, refused);
+  own.reject(one, rejected);
   expect(own.opinionsOn('a')).toMatchObject({ takers: [] });
   expect([...own.opinionsOn('a').waiting]).toEqual([one, other, third]);
-  expect([...others.opinionsOn('a').refusals.keys()]).toEqual([one]);
+  expect([...others.opinionsOn('a').rejections.keys()]).toEqual([one]);
   others.end(other);
   expect(own.opinionsOn('a')).toMatchObject({ takers: [other], waiting: new Set([one, third]) });
 });
@@ -57,7 +57,7 @@ test('clients with other interests have opinions on the same resource', () => {
 test('who has acknowledged it does not change its opinion when nobody else is waited for', () => {
   const lab = new Lab();
   const own = lab.concern('cds', one);
-  own.refuse(one, refused);
+  own.reject(one, rejected);
   lab.concern('cds', other).end(other);
   lab.pass();
   expect(lab.rollout.concerns).toEqual(new Set([own]));
@@ -75,7 +75,7 @@ test('nobody can make it forgotten that others have taken it', () => {
   const lab = new Lab();
   const [liar, mate] = [1, 2].map((i) => ({ ...one, stream: `liar ${i}`, tenant: 'liar' })) as [Recipient, Recipient];
   const own = lab.concern('cds', liar);
-  own.refuse(liar, refused);
+  own.reject(liar, rejected);
   const taker = { ...other, tenant: 'other' };
   lab.concern('cds', taker).end(taker);
   lab.pass();
@@ -168,13 +168,13 @@ test('what is waited for in fewer concerns is as old as the oldest of them', () 
   expect(lab.rollout.isAbout(joined)).toBe(false);
 });
 
-test('who refuses each of many names is found in as many steps as there are names', () => {
+test('who rejects each of many names is found in as many steps as there are names', () => {
   const lab = new Lab();
   const names = Array.from({ length: 300 }, (_, i) => `name-${i}`);
   const rollouts = names.map((name) => lab.rollouts.begin(name));
   const concern = new Concern('cds', new Map(names.map((name, i) => [name, [rollouts[i]!]])));
   let steps = 0;
-  const counted = (name: string): Refused => ({
+  const counted = (name: string): Rejected => ({
     ...a,
     get name() {
       steps++;
@@ -182,30 +182,31 @@ test('who refuses each of many names is found in as many steps as there are name
     },
   });
   concern.begin(one);
-  concern.refuse(one, new Map(names.map((name) => [name, counted(name)])));
-  for (const name of names) expect(concern.opinionsOn(name).refusals.size).toBe(1);
-  for (const rollout of rollouts) expect([...rollout.refusals({ alone: true }).keys()]).toEqual([one]);
+  concern.reject(one, new Map(names.map((name) => [name, counted(name)])));
+  for (const name of names) expect(concern.opinionsOn(name).rejections.size).toBe(1);
+  for (const rollout of rollouts) expect([...rollout.rejections({ alone: true }).keys()]).toEqual([one]);
   expect(steps).toBeLessThan(5 * names.length);
 });
 
-test('what a client refuses is not looked up, nor remembered, to find out whom a resource concerns', () => {
+test('what a client rejects is not looked up, nor remembered, to find out whom a resource concerns', () => {
   const lab = new Lab();
   const names = Array.from({ length: 100 }, (_, i) => `name-${i}`);
   const concern = new Concern('cds', new Map(names.map((name) => [name, [lab.rollout]])));
   const looks: string[] = [];
-  const refusal = {
+  const rejection = {
     id: {},
-    of(name: string): Refused {
+    of(name: string): Rejected {
       looks.push(name);
       return { ...a, name };
     },
   };
   for (const client of [one, other]) concern.begin(client);
-  concern.refuse(one, new RefusedState(concern.names, new Map(), refusal));
-  expect([...concern.refusedNames()]).toEqual(names);
+  concern.reject(one, new RejectedState(concern.names, new Map(), rejection));
+  expect([...concern.rejectedNames()]).toEqual(names);
   for (const name of names)
     expect(concern.opinionsOn(name)).toMatchObject({ takers: [], waiting: new Set([one, other]) });
   expect(looks).toEqual([]);
-  for (let i = 0; i < 2; i++) expect(concern.opinionsOn('name-7').refusals.get(one)).toMatchObject({ name: 'name-7' });
+  for (let i = 0; i < 2; i++)
+    expect(concern.opinionsOn('name-7').rejections.get(one)).toMatchObject({ name: 'name-7' });
   expect(looks).toEqual(['name-7', 'name-7']);
 });

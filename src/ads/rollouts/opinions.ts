@@ -1,5 +1,5 @@
-import { isProven, type Recipient, type Refused } from './recipient.ts';
-import type { RefusedByName } from './refused-by-name.ts';
+import { isProven, type Recipient, type Rejected } from './recipient.ts';
+import type { RejectedByName } from './rejected-by-name.ts';
 
 /** What some changes of resources of one type mean for some clients. */
 interface Concern {
@@ -9,7 +9,7 @@ interface Concern {
   readonly names: { has(name: string): boolean };
   readonly waiting: ReadonlySet<Recipient>;
   readonly reached: Iterable<Recipient>;
-  readonly refusals: ReadonlyMap<Recipient, RefusedByName>;
+  readonly rejections: ReadonlyMap<Recipient, RejectedByName>;
 }
 
 /** What all have in common whom some resources concern. */
@@ -55,7 +55,7 @@ export class Opinions {
     this.#audience = audience;
   }
 
-  /** Those that may yet take it or refuse it, or have refused it. */
+  /** Those that may yet take it or reject it, or have rejected it. */
   get waiting(): Audience['waiting'] {
     return this.#audience.waiting;
   }
@@ -65,14 +65,14 @@ export class Opinions {
     return this.#audience.takers;
   }
 
-  /** Found whenever it is asked for: many clients may refuse thousands of names each. */
-  get refusals(): ReadonlyMap<Recipient, Refused> {
+  /** Found whenever it is asked for: many clients may reject thousands of names each. */
+  get rejections(): ReadonlyMap<Recipient, Rejected> {
     const { concerns, waiting } = this.#audience;
-    const found = new Map<Recipient, Refused>();
-    for (const { refusals } of concerns)
-      for (const [recipient, all] of refusals) {
-        const refused = waiting.has(recipient) ? all.get(this.#name) : undefined;
-        if (refused !== undefined) found.set(recipient, refused);
+    const found = new Map<Recipient, Rejected>();
+    for (const { rejections } of concerns)
+      for (const [recipient, all] of rejections) {
+        const rejected = waiting.has(recipient) ? all.get(this.#name) : undefined;
+        if (rejected !== undefined) found.set(recipient, rejected);
       }
     return found;
   }

@@ -14,7 +14,7 @@ export function isProven({ tenant }: Recipient): boolean {
 }
 
 /** Why a client does not take what an object has changed. */
-export interface Refused {
+export interface Rejected {
   readonly typeUrl: string;
   readonly name: string;
   readonly version: string;

@@ -1,9 +1,9 @@
 import type { Alike } from '../../base/alike.ts';
 import { NamesByChanger } from './names-by-changer.ts';
 import { type Audience, type Concerns, type Opinions, opinionsOf } from './opinions.ts';
-import type { Recipient, Refused } from './recipient.ts';
+import type { Recipient, Rejected } from './recipient.ts';
 import { common } from '../store/names.ts';
-import { isSame, refusedAmong, type RefusedByName } from './refused-by-name.ts';
+import { isSame, rejectedAmong, type RejectedByName } from './rejected-by-name.ts';
 import { Reached } from './reached.ts';
 import { Remembered } from './remembered.ts';
 import type { Names } from '../store/served.ts';
@@ -24,7 +24,7 @@ interface Registry {
   outdate(): void;
   /** Nobody waits for this any more. */
   emptied(concern: Concern): void;
-  refused(concern: Concern): void;
+  rejected(concern: Concern): void;
   /** Nobody was waited for, and now somebody is. */
   reopened(rollout: Rollout): void;
   isGone(client: Recipient): boolean;
@@ -72,20 +72,20 @@ export class Rollout {
   /** Its publication has gone to everybody, and it is known whom it concerns. */
   isDecided = false;
 
-  /** Those that have not acknowledged everything, whether or not they have refused something. */
+  /** Those that have not acknowledged everything, whether or not they have rejected something. */
   waiting(): ReadonlySet<Recipient> {
     return union([...this.concerns].map(({ waiting }) => waiting));
   }
 
   /**
-   * Those that refuse something of it now, each with the first of that.
+   * Those that reject something of it now, each with the first of that.
    * @param alone only what is not the fault of another object just as well.
    */
-  refusals({ alone = false } = {}): ReadonlyMap<Recipient, Refused> {
-    const found = new Map<Recipient, Refused>();
+  rejections({ alone = false } = {}): ReadonlyMap<Recipient, Rejected> {
+    const found = new Map<Recipient, Rejected>();
     for (const concern of this.concerns)
-      for (const recipient of concern.refusals.keys()) {
-        const first = found.has(recipient) ? undefined : concern.firstRefused(this, recipient, alone);
+      for (const recipient of concern.rejections.keys()) {
+        const first = found.has(recipient) ? undefined : concern.firstRejected(this, recipient, alone);
         if (first !== undefined) found.set(recipient, first);
       }
     return found;
@@ -152,7 +152,7 @@ export class Concern {
   readonly rollouts: ReadonlySet<Rollout>;
   readonly waiting = new Set<Recipient>();
   readonly reached: Reached;
-  readonly refusals = new Map<Recipient, RefusedByName>();
+  readonly rejections = new Map<Recipient, RejectedByName>();
   /** What this was split off from, or the oldest that it was joined from; itself if it was neither. */
   readonly whole: Concern;
   readonly #registry: Registry;
@@ -208,38 +208,38 @@ export class Concern {
   }
 
   /** By anybody. */
-  refusedNames(): ReadonlySet<string> {
+  rejectedNames(): ReadonlySet<string> {
     const found = new Set<string>();
-    for (const refused of this.refusals.values()) {
+    for (const rejected of this.rejections.values()) {
       if (found.size === this.names.size) break;
-      for (const name of refused.keys()) found.add(name);
+      for (const name of rejected.keys()) found.add(name);
     }
     return found;
   }
 
-  /** The first of what a client refuses here that is the fault of an object; as of `#isBlamed`. */
-  firstRefused(rollout: Rollout, recipient: Recipient, alone: boolean): Refused | undefined {
-    const refused = this.refusals.get(recipient)!;
+  /** The first of what a client rejects here that is the fault of an object; as of `#isBlamed`. */
+  firstRejected(rollout: Rollout, recipient: Recipient, alone: boolean): Rejected | undefined {
+    const rejected = this.rejections.get(recipient)!;
     this.#byChanger ??= new NamesByChanger(this.names);
     for (const names of this.#byChanger.of(rollout))
-      for (const name of common(names, refused)) {
-        const first = refused.get(name)!;
+      for (const name of common(names, rejected)) {
+        const first = rejected.get(name)!;
         if (this.#isBlamed(rollout, first, recipient, alone)) return first;
       }
     return undefined;
   }
 
   /**
-   * Whether what a client refuses here is the fault of an object that changed it. Those are to blame that the resource
+   * Whether what a client rejects here is the fault of an object that changed it. Those are to blame that the resource
    * was made from and that are waiting for this client; if there are none, all of its changers.
    * @param alone and of no other.
    */
-  #isBlamed(rollout: Rollout, { name, origins }: Refused, recipient: Recipient, alone: boolean): boolean {
+  #isBlamed(rollout: Rollout, { name, origins }: Rejected, recipient: Recipient, alone: boolean): boolean {
     const { changers } = this.#about(name);
-    const isRefused = (concern: Concern): boolean =>
-      concern.typeUrl === this.typeUrl && concern.refusals.get(recipient)?.has(name) === true;
+    const isRejected = (concern: Concern): boolean =>
+      concern.typeUrl === this.typeUrl && concern.rejections.get(recipient)?.has(name) === true;
     const isMaker = ({ key, concerns }: Rollout): boolean =>
-      origins.has(key) && (concerns.has(this) || some(concerns, isRefused));
+      origins.has(key) && (concerns.has(this) || some(concerns, isRejected));
     const isOther = (changer: Rollout): boolean => changer !== rollout && isMaker(changer);
     if (isMaker(rollout)) return !alone || !some(changers, isOther);
     return (!alone || changers.size === 1) && !some(changers, isOther);
@@ -267,20 +267,20 @@ export class Concern {
   }
 
   /** Not the end: it waits until the client takes it, or something else. */
-  refuse(recipient: Recipient, refused: RefusedByName): void {
-    const known = this.refusals.get(recipient);
-    if (known !== undefined && isSame(known, refused)) return;
-    this.refusals.set(recipient, refused);
+  reject(recipient: Recipient, rejected: RejectedByName): void {
+    const known = this.rejections.get(recipient);
+    if (known !== undefined && isSame(known, rejected)) return;
+    this.rejections.set(recipient, rejected);
     this.#registry.outdate();
-    this.#registry.refused(this);
+    this.#registry.rejected(this);
   }
 
   /** The client has acknowledged it, or does not have to. */
   end(recipient: Recipient): void {
-    const refused = this.refusals.delete(recipient);
+    const rejected = this.rejections.delete(recipient);
     const isLast = this.waiting.delete(recipient) && this.waiting.size === 0;
     this.#registry.outdate();
-    if (refused) this.#registry.refused(this);
+    if (rejected) this.#registry.rejected(this);
     if (isLast) this.#registry.emptied(this);
   }
 
@@ -369,13 +369,13 @@ function joinedFrom(concerns: readonly Concern[]): Concern {
   return new Concern(oldest.typeUrl, names, oldest);
 }
 
-/** A client is waited for by other concerns, which know what it has refused. */
+/** A client is waited for by other concerns, which know what it has rejected. */
 function replace(former: readonly Concern[], by: readonly Concern[], recipient: Recipient): void {
-  const refused = former.flatMap(({ refusals }) => refusals.get(recipient) ?? []);
+  const rejected = former.flatMap(({ rejections }) => rejections.get(recipient) ?? []);
   for (const concern of by) {
     concern.begin(recipient);
-    const own = refusedAmong(concern.names, refused);
-    if (own.size > 0) concern.refuse(recipient, own);
+    const own = rejectedAmong(concern.names, rejected);
+    if (own.size > 0) concern.reject(recipient, own);
   }
   for (const concern of former) concern.leave(recipient);
 }

@@ -9,7 +9,7 @@ export interface RolloutEvents {
   after(ms: number, work: () => void): void;
   /** Nobody waits for these any more, at least for the moment. Also called if nobody ever did. */
   settled(rollouts: ReadonlySet<Rollout>): void;
-  /** What clients refuse of these has changed, or clients are waited for again. */
+  /** What clients reject of these has changed, or clients are waited for again. */
   changed(rollouts: ReadonlySet<Rollout>): void;
 }
 
@@ -36,7 +36,7 @@ export class Rollouts {
   #due = new Doubts();
   #scheduled = false;
   #lastId = 0;
-  /** Many clients may refuse the same: it is found out once what is known about it. */
+  /** Many clients may reject the same: it is found out once what is known about it. */
   readonly #about = new Map<readonly Rollout[], Map<string, About>>();
   readonly #audiences = new Map<string, Audience>();
   readonly joined = new Alike<Concern>();
@@ -100,7 +100,7 @@ export class Rollouts {
     this.#schedule();
   }
 
-  refused({ rollouts }: Concern): void {
+  rejected({ rollouts }: Concern): void {
     this.#events.changed(rollouts);
   }
 
@@ -134,7 +134,7 @@ export class Rollouts {
     return about;
   }
 
-  /** A client may refuse thousands of names in each of these. */
+  /** A client may reject thousands of names in each of these. */
   audienceOf(concerns: Concerns): Audience {
     const key = concerns.map(({ id }) => id).join();
     let audience = this.#audiences.get(key);

@@ -277,7 +277,7 @@ describe.each([
       }
     }
     for (const client of clients) expect(contentOf(client)).toEqual(all('2', 100));
-    expect(server.refusals).toEqual([]);
+    expect(server.rejections).toEqual([]);
   });
 
   test('let go together of what left the world, came back in time and left again', () => {

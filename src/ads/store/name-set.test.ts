@@ -230,7 +230,7 @@ describe('names of which there are too many', () => {
   const of = (sets: NameSets, address: string, from = address): NameSet =>
     sets.of(requested(...names(from, 2_000)), address);
 
-  test('are refused to the address that asks for them, and not to others', () => {
+  test('are rejected to the address that asks for them, and not to others', () => {
     const sets = new NameSets(hasher, new NameBudget(1_250_000));
     const [first] = [of(sets, 'one'), of(sets, 'one', 'more')];
     expect(() => of(sets, 'one', 'too many')).toThrow('no room left');

@@ -72,10 +72,10 @@ type Step = CommonStep | ClientStep;
 
 const BAD = 5;
 
-/** Whether clients refuse, and say what. What is tried after a refusal that names nobody depends on the order of names. */
-type Refusing = 'never' | 'by name' | 'in any way';
+/** Whether clients reject, and say what. What is tried after a rejection that names nobody depends on the order of names. */
+type Rejecting = 'never' | 'by name' | 'in any way';
 
-function steps(refusing: Refusing): fc.Arbitrary<Step[]> {
+function steps(rejecting: Rejecting): fc.Arbitrary<Step[]> {
   const nat = (max: number): fc.Arbitrary<number> => fc.integer({ min: 0, max: max - 1 });
   const names = fc.subarray(NAMES);
   const all = Array.from({ length: CLIENTS }, (_, i) => i);
@@ -83,7 +83,7 @@ function steps(refusing: Refusing): fc.Arbitrary<Step[]> {
   const times = fc.integer({ min: 1, max: 3 });
   const answer = fc.record({
     applied: nat(3),
-    names: refusing === 'by name' ? fc.constant('always' as const) : fc.boolean(),
+    names: rejecting === 'by name' ? fc.constant('always' as const) : fc.boolean(),
   });
   const set = fc.record({
     do: fc.constant('set' as const),
@@ -91,7 +91,7 @@ function steps(refusing: Refusing): fc.Arbitrary<Step[]> {
     name: nat(NAMES.length),
     list: nat(LISTS.length),
     qualifier: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, nat(QUALIFIERS.length)),
-    content: nat(refusing === 'never' ? BAD : BAD + 1),
+    content: nat(rejecting === 'never' ? BAD : BAD + 1),
     clusters: names,
   });
   const kinds: [number, fc.Arbitrary<Step>][] = [
@@ -104,7 +104,7 @@ function steps(refusing: Refusing): fc.Arbitrary<Step[]> {
     [3, fc.record({ do: fc.constant('receive' as const), who, times, answer })],
     [3, fc.record({ do: fc.constant('rest' as const), who, answer })],
     [2, fc.record({ do: fc.constant('reconnect' as const), who })],
-    [refusing === 'in any way' ? 1 : 0, fc.record({ do: fc.constant('mood' as const), who, moody: fc.boolean() })],
+    [rejecting === 'in any way' ? 1 : 0, fc.record({ do: fc.constant('mood' as const), who, moody: fc.boolean() })],
     [1, fc.record({ do: fc.constant('wait' as const), who, ms: nat(20_000) })],
   ];
   return fc.array(fc.oneof(...kinds.map(([weight, arbitrary]) => ({ weight, arbitrary }))), {
@@ -137,7 +137,7 @@ class Client {
     });
   }
 
-  /** What it has, as far as it is in its world and is not refused, or has it no longer. */
+  /** What it has, as far as it is in its world and is not rejected, or has it no longer. */
   expectServed(): void {
     expect(this.model.unasked).toEqual([]);
     for (const [typeUrl, type] of this.model.types) {
@@ -245,7 +245,7 @@ function membersOf(step: SetStep): readonly MemberChange[] {
   return [...gone, { ...member, resource: resource(typeUrl, name, text, clusters) }];
 }
 
-function check(history: readonly Step[], delta: readonly boolean[], refusing: Refusing): void {
+function check(history: readonly Step[], delta: readonly boolean[], rejecting: Rejecting): void {
   const together = new Mesh(delta, 1);
   const apart = delta.map((each) => new Mesh([each], Infinity));
   const alone = apart.map(({ clients }) => clients[0]!);
@@ -257,16 +257,16 @@ function check(history: readonly Step[], delta: readonly boolean[], refusing: Re
       for (const i of step.who) for (const client of [together.clients[i]!, alone[i]!]) client.do(step);
     } else for (const mesh of [together, ...apart]) mesh.do(step);
   };
-  const end: Answer = { applied: 1, names: refusing === 'by name' ? 'always' : true };
+  const end: Answer = { applied: 1, names: rejecting === 'by name' ? 'always' : true };
   const everybody = delta.map((_, i) => i);
   for (const step of history) run(step);
   run({ do: 'mood', moody: false, who: everybody });
-  // Waits of the protocol end within minutes; a version that was refused in a bad mood is tried again within hours.
+  // Waits of the protocol end within minutes; a version that was rejected in a bad mood is tried again within hours.
   for (let round = 0; round < 40; round++) {
     run({ do: 'wait', ms: round < 30 ? 5_000 : 3_600_000, who: everybody });
     run({ do: 'rest', answer: end, who: everybody });
   }
-  if (refusing !== 'in any way') compare();
+  if (rejecting !== 'in any way') compare();
   for (const client of together.clients) client.expectServed();
 }
 
@@ -277,11 +277,11 @@ describe.each([
   ['state of the world', [false, false, false]],
   ['both', [true, false, true]],
 ])('over %s', (_, delta) => {
-  test.each<Refusing>(['never', 'by name', 'in any way'])(
-    'each is sent what a server of its own would send it; refusing %s',
-    (refusing) => {
+  test.each<Rejecting>(['never', 'by name', 'in any way'])(
+    'each is sent what a server of its own would send it; rejecting %s',
+    (rejecting) => {
       fc.assert(
-        fc.property(steps(refusing), (history) => check(history, delta, refusing)),
+        fc.property(steps(rejecting), (history) => check(history, delta, rejecting)),
         { numRuns: RUNS },
       );
     },
@@ -306,10 +306,10 @@ test.each([true, false])('nonces of a stream grow over all types, whoever else i
 test.each([
   ['delta', true, 1],
   ['state of the world', false, Infinity],
-])('over %s, a client whose refusals are over shares again what others are sent', (_, delta, many) => {
+])('over %s, a client whose rejections are over shares again what others are sent', (_, delta, many) => {
   const server = new TestServer(many);
   const deliveries = [1, 2].map(() => server.open(server.store.enter({ roots: ['root'], qualifiers: [] }), delta));
-  const [refusing] = deliveries;
+  const [rejecting] = deliveries;
   const publish = (name: string, content: string): void => {
     const members = [{ list: 'root', typeUrl: LDS, name, qualifier: '', resource: resource(LDS, name, content) }];
     server.store.apply({ members, lists: [] });
@@ -321,8 +321,8 @@ test.each([
     const sent = deliveries.map((delivery) => {
       const { nonce, version, resources } = decodeFrame(delivery.next(0)!.slices, delta);
       const { batches } = delivery.subscriptions.find((each) => each !== undefined)!.inFlight.newest!;
-      const refuses = delivery === refusing && resources.get('a') === 'bad';
-      ask(delivery, { nonce, version, error: refuses ? 'Error adding/updating listener(s) a: no' : undefined });
+      const rejects = delivery === rejecting && resources.get('a') === 'bad';
+      ask(delivery, { nonce, version, error: rejects ? 'Error adding/updating listener(s) a: no' : undefined });
       return batches;
     });
     expect(sent[0]!.length).toBe(1);
@@ -333,9 +333,9 @@ test.each([
   expect(isShared()).toBe(true);
   publish('a', 'bad');
   isShared();
-  for (let frame = refusing!.next(0); frame !== undefined; frame = refusing!.next(0)) {
+  for (let frame = rejecting!.next(0); frame !== undefined; frame = rejecting!.next(0)) {
     const { nonce, version } = decodeFrame(frame.slices, delta);
-    ask(refusing!, { nonce, version });
+    ask(rejecting!, { nonce, version });
   }
   publish('b', '1');
   expect(isShared()).toBe(false);

@@ -44,7 +44,7 @@ export class EnvoyModel {
   readonly draining: string[] = [];
   readonly tables = new Map<string, string>();
   /** Tables of rejected responses: without any version that it accepts, it is given an empty one. */
-  readonly #refused = new Set<string>();
+  readonly #rejected = new Set<string>();
   readonly #requests: Asked[] = [];
   readonly #responses: Response[] = [];
   readonly #held: Response[] = [];
@@ -236,12 +236,12 @@ export class EnvoyModel {
   #takeTables(response: Response): void {
     const wanted = [...response.resources].filter(([name]) => this.#tablesWanted().includes(name));
     const good = wanted.filter(([, content]) => !content.startsWith(`${BAD}:`));
-    const refuses = good.length < wanted.length;
-    if (refuses) for (const [name] of wanted) this.#refused.add(name);
-    for (const [name, content] of refuses ? good.slice(0, this.applied) : good) this.tables.set(name, content);
+    const rejects = good.length < wanted.length;
+    if (rejects) for (const [name] of wanted) this.#rejected.add(name);
+    for (const [name, content] of rejects ? good.slice(0, this.applied) : good) this.tables.set(name, content);
     this.#activate();
-    if (!refuses) this.#versions.set(RDS, response.version);
-    this.#answer(response, this.#tablesWanted(), refuses);
+    if (!rejects) this.#versions.set(RDS, response.version);
+    this.#answer(response, this.#tablesWanted(), rejects);
   }
 
   /** Listeners whose table has arrived take over from the former ones. */
@@ -251,7 +251,7 @@ export class EnvoyModel {
       const old = this.#listeners.get(name);
       this.#waitingListeners.delete(name);
       const table = tableOf(content);
-      if (old !== undefined && this.tables.get(table) === ABSENT && !this.#refused.has(table))
+      if (old !== undefined && this.tables.get(table) === ABSENT && !this.#rejected.has(table))
         this.violations.push(`${name}: ${content} takes over from ${old} with a table that does not exist`);
       this.#listeners.set(name, content);
       if (old !== undefined) this.draining.push(tableOf(old));
@@ -274,8 +274,8 @@ export class EnvoyModel {
     else this.#requests.push({ typeUrl: RDS, names: now, nonce: this.#nonces.get(RDS) ?? '' });
   }
 
-  #answer({ typeUrl, nonce }: Response, names: readonly string[], refuses = false): void {
-    const error = refuses ? 'Only unique values for domains are permitted' : undefined;
+  #answer({ typeUrl, nonce }: Response, names: readonly string[], rejects = false): void {
+    const error = rejects ? 'Only unique values for domains are permitted' : undefined;
     const version = this.#versions.get(typeUrl) ?? '';
     this.#requests.push(this.#delta ? { typeUrl, nonce, error } : { typeUrl, nonce, error, version, names });
   }

@@ -236,31 +236,31 @@ export class ModelClient {
     const isBad = ([, content]: readonly [string, string]): boolean => this.moody || content.startsWith('bad');
     const bad = wanted.filter(isBad);
     const good = wanted.filter((item) => !isBad(item));
-    const refuses = bad.length > 0 || (this.moody && removed.length > 0);
+    const rejects = bad.length > 0 || (this.moody && removed.length > 0);
     this.#noteRepeated(type, response);
-    for (const [name, content] of refuses && !isWild(typeUrl) ? good.slice(0, applied) : good) {
+    for (const [name, content] of rejects && !isWild(typeUrl) ? good.slice(0, applied) : good) {
       if (type.held.get(name) !== content) type.accepted.delete(name);
       type.held.set(name, content);
     }
     // A client that names what it rejects has taken everything else, and what is gone is gone.
     const saysWhat = ((isWild(typeUrl) && names) || names === 'always') && bad.length > 0;
-    if (!this.moody || !refuses || saysWhat) {
+    if (!this.moody || !rejects || saysWhat) {
       for (const name of removed) type.held.delete(name);
       if (!this.#delta && isWild(typeUrl)) {
         for (const name of [...type.held.keys()]) if (!resources.has(name)) type.held.delete(name);
       }
     }
-    if (refuses) type.mayRepeat([...resources.keys(), ...removed]);
+    if (rejects) type.mayRepeat([...resources.keys(), ...removed]);
     else type.version = version;
     const who = saysWhat ? messageAbout(bad.map(([name]) => name)) : 'wrong';
     const answer: Asked = {
       typeUrl,
       nonce,
-      error: refuses ? who : undefined,
+      error: rejects ? who : undefined,
       names: this.#delta ? [] : this.#list(type),
       version: type.version,
     };
-    this.#ask(answer, refuses ? [] : good);
+    this.#ask(answer, rejects ? [] : good);
     return true;
   }
 

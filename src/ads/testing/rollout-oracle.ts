@@ -53,8 +53,8 @@ class TypeLog {
   wish: Wish = { wildcard: false, names: new Set() };
   asked = false;
   unanswered: Written[] = [];
-  /** It has refused a whole state, and not said why. */
-  refusesAll = false;
+  /** It has rejected a whole state, and not said why. */
+  rejectsAll = false;
   newest: Written | undefined;
   obligations: Obligation[] = [];
   groups: Group[] = [];
@@ -64,8 +64,8 @@ class TypeLog {
   readonly sent = new Map<string, string>();
   /** Names that it has asked for, and not been sent since. */
   readonly asks = new Set<string>();
-  /** `name@content` that it has refused. */
-  readonly refused = new Set<string>();
+  /** `name@content` that it has rejected. */
+  readonly rejected = new Set<string>();
 
   wants(name: string): boolean {
     return this.wish.wildcard || this.wish.names.has(name);
@@ -234,18 +234,18 @@ export class RolloutOracle {
     else if (!this.#delta && upTo.length > 1 && version === answered.version) this.#accept(type, answered, []);
     else {
       const named = [...answered.resources.keys()].filter((name) => error.includes(`${name}: no`));
-      const isKnown = (name: string): boolean => type.refused.has(`${name}@${answered.resources.get(name)}`);
+      const isKnown = (name: string): boolean => type.rejected.has(`${name}@${answered.resources.get(name)}`);
       // It may only repeat what was known when the response was sent.
       if (named.length > 0 && named.every(isKnown)) this.#accept(type, answered, named);
       for (const each of upTo)
-        for (const [name, text] of each.resources) if (text.startsWith('bad')) type.refused.add(`${name}@${text}`);
-      if (named.length === 0 && this.#wholeStates.has(answered.typeUrl)) type.refusesAll = true;
+        for (const [name, text] of each.resources) if (text.startsWith('bad')) type.rejected.add(`${name}@${text}`);
+      if (named.length === 0 && this.#wholeStates.has(answered.typeUrl)) type.rejectsAll = true;
       for (const each of upTo) for (const [name] of this.#carried(each, type)) type.confirmed.set(name, UNSURE);
     }
   }
 
   #accept(type: TypeLog, response: Written, except: readonly string[]): void {
-    type.refusesAll = false;
+    type.rejectsAll = false;
     for (const [name, text] of this.#carried(response, type)) {
       if (except.includes(name)) continue;
       type.confirmed.set(name, text);
@@ -297,7 +297,7 @@ export class RolloutOracle {
     for (const { touched } of this.#unseen)
       for (const by of touched.values()) if (by.includes(rollout)) return 'it has not looked';
     for (const [typeUrl, type] of this.#types) {
-      if (type.refused.size > 0) return `it refuses ${typeUrl}`;
+      if (type.rejected.size > 0) return `it rejects ${typeUrl}`;
       const groups = type.groups.filter(({ rollouts }) => rollouts.has(rollout));
       if (groups.length === 0) continue;
       if (!this.#hadTurn) return 'its turn has not come';
@@ -313,14 +313,14 @@ export class RolloutOracle {
     return undefined;
   }
 
-  /** Whether the client refuses what has become of something that the rollout changed. */
+  /** Whether the client rejects what has become of something that the rollout changed. */
   blames(rollout: string): boolean {
     return [...this.#types].some(([typeUrl, type]) =>
       type.groups.some(
         ({ rollouts, names }) =>
           rollouts.has(rollout) &&
           [...names].some(
-            (name) => type.refusesAll || type.refused.has(`${name}@${textOf(this.#sight, `${typeUrl} ${name}`)}`),
+            (name) => type.rejectsAll || type.rejected.has(`${name}@${textOf(this.#sight, `${typeUrl} ${name}`)}`),
           ),
       ),
     );
@@ -330,7 +330,7 @@ export class RolloutOracle {
   rested(): void {
     this.#hadTurn = true;
     for (const [typeUrl, type] of this.#types)
-      if (type.unanswered.length === 0 && type.refused.size === 0 && !this.#owes(typeUrl, type))
+      if (type.unanswered.length === 0 && type.rejected.size === 0 && !this.#owes(typeUrl, type))
         if (!this.#isHeldBack(typeUrl)) type.groups = [];
   }
 
@@ -359,9 +359,9 @@ export class RolloutOracle {
       type.obligations = type.obligations.filter((each) => each.rollout !== rollout);
   }
 
-  /** Types of which the client has refused something. */
-  get refuses(): boolean {
-    return [...this.#types.values()].some(({ refused }) => refused.size > 0);
+  /** Types of which the client has rejected something. */
+  get rejects(): boolean {
+    return [...this.#types.values()].some(({ rejected }) => rejected.size > 0);
   }
 }
 

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { Canaries } from '../protocol/canaries.ts';
-import { shareForRefused } from '../protocol/refused-room.ts';
+import { shareForRejected } from '../protocol/rejected-room.ts';
 import { BARRIER_TIMES } from '../protocol/barrier-times.ts';
 import { ContentHasher } from '../store/content-hash.ts';
 import { Delivery, type DeliveryContext } from '../protocol/delivery.ts';
@@ -83,13 +83,13 @@ export class TestServer {
   readonly store: Store;
   readonly sets = new NameSets(this.hasher);
   readonly frames = new Frames();
-  readonly refusals: { name: string | undefined; version: string | undefined }[] = [];
+  readonly rejections: { name: string | undefined; version: string | undefined }[] = [];
   timeouts = 0;
   streams = 0;
   readonly rollouts: Rollouts;
   /** Off, unless a test puts another in its place. */
   canaries = new Canaries({ now: () => 0, after: () => {}, isOn: false });
-  refused = shareForRefused();
+  rejected = shareForRejected();
   /** Of the next client. */
   tenant = '';
   times = BARRIER_TIMES;
@@ -109,7 +109,7 @@ export class TestServer {
       rollouts: this.rollouts,
       broughtIn: (batch, view, type) => this.store.broughtIn(batch, view, type),
       canaries: this.canaries,
-      refused: this.refused,
+      rejected: this.rejected,
       once: (encoded) => this.store.once(encoded),
       remember: (view) => this.store.remember(view),
       move: (before, after, news) => this.store.move(before, after, news),
@@ -128,9 +128,9 @@ export class TestServer {
     return new Delivery(this.#context(delta, types), view, {
       wake: () => {},
       sent: () => {},
-      refused: (_, items) => {
+      rejected: (_, items) => {
         for (const item of items.length === 0 ? [undefined] : items)
-          this.refusals.push({ name: item?.name, version: item?.version });
+          this.rejections.push({ name: item?.name, version: item?.version });
       },
       asked: () => {},
       unknownType: () => {},

@@ -5,7 +5,7 @@ import { ContentHasher } from '../store/content-hash.ts';
 import { Arrivals } from './arrivals.ts';
 import { BARRIER_TIMES } from '../protocol/barrier-times.ts';
 import { Canaries } from '../protocol/canaries.ts';
-import { shareForRefused } from '../protocol/refused-room.ts';
+import { shareForRejected } from '../protocol/rejected-room.ts';
 import { Convergence } from './convergence.ts';
 import { Delivery, type DeliveryContext } from '../protocol/delivery.ts';
 import { Shutdown } from './shutdown.ts';
@@ -68,7 +68,7 @@ export class AdsStreams {
   readonly #references = new References();
   readonly #rollouts: Rollouts;
   readonly #canaries: Canaries;
-  readonly #refused = shareForRefused();
+  readonly #rejected = shareForRejected();
   readonly #clients: Clients;
   readonly #hosts = new Map<StreamKind, StreamHost>();
   readonly #convergence: Convergence<AdsStream>;
@@ -258,7 +258,7 @@ export class AdsStreams {
       rollouts: this.#rollouts,
       broughtIn: (batch, view, type) => store.broughtIn(batch, view, type),
       canaries: this.#canaries,
-      refused: this.#refused,
+      rejected: this.#rejected,
       shared: () => store.work,
     };
     const { maxAgeMs } = { ...ADS_LIMITS, ...this.#options.limits };
@@ -338,12 +338,12 @@ export class AdsStreams {
         this.#stats.sent(type, frame);
         this.#measure?.sent(type.shortName, frame.length);
       },
-      refused: ({ typeUrl, ...type }, items, message) => {
-        this.#stats.refused(type);
-        stream.refused(typeUrl, message);
+      rejected: ({ typeUrl, ...type }, items, message) => {
+        this.#stats.rejected(type);
+        stream.rejected(typeUrl, message);
         const [first] = items;
         const about = first === undefined ? {} : { name: first.name, version: first.version, resources: items.length };
-        this.#options.events.refused({ stream: stream.id, nodeId, build, typeUrl, ...about, message });
+        this.#options.events.rejected({ stream: stream.id, nodeId, build, typeUrl, ...about, message });
       },
       timedOut: () => this.#stats.timeouts++,
       overdue: () => this.#stats.overdue++,

@@ -136,7 +136,7 @@ test('a server that has to go the public way serves all the same, counts its str
       connected: ({ stream }) =>
         setImmediate(() => ads.apply({ members: [], lists: [], worlds: [{ stream, world: EVERYTHING }] })),
       disconnected: () => {},
-      refused: () => {},
+      rejected: () => {},
     },
   });
   const field = (number: number, bytes: Buffer): Buffer =>

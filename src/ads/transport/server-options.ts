@@ -63,7 +63,7 @@ export interface AdsServerOptions {
   readonly secure?: SecureOptions;
   /** Calls back once, after this many milliseconds; absent: by the system's clock. */
   readonly after?: (ms: number, work: () => void) => void;
-  /** What clients may refuse goes to one client of a build first; absent: true. */
+  /** What clients may reject goes to one client of a build first; absent: true. */
   readonly canaries?: boolean;
   /** Absent: as its identity says. */
   readonly tenantOf?: TenantOf;

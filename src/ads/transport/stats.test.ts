@@ -35,31 +35,31 @@ class Lab {
   }
 }
 
-test.each([RDS, LDS])('%s: a refusal is told while the refused version is the present one', (typeUrl) => {
+test.each([RDS, LDS])('%s: a rejection is told while the rejected version is the present one', (typeUrl) => {
   const lab = new Lab();
   lab.publish(typeUrl, 'a', '1');
   lab.ask({ typeUrl, names: ['a'] });
   lab.answer();
   lab.publish(typeUrl, 'a', 'bad');
   lab.answer('no');
-  expect(lab.state(typeUrl).refused).toEqual(['a']);
+  expect(lab.state(typeUrl).rejected).toEqual(['a']);
   lab.answer();
-  expect(lab.state(typeUrl).refused).toEqual(['a']);
+  expect(lab.state(typeUrl).rejected).toEqual(['a']);
   lab.publish(typeUrl, 'a', '1');
   lab.answer();
-  expect(lab.state(typeUrl).refused).toEqual([]);
+  expect(lab.state(typeUrl).rejected).toEqual([]);
   lab.publish(typeUrl, 'a', 'bad');
-  expect(lab.state(typeUrl).refused).toEqual(['a']);
+  expect(lab.state(typeUrl).rejected).toEqual(['a']);
 });
 
 test.each([
   [CDS, 'that it is gone'],
   [EDS, 'what is sent in its place'],
-])('%s: of a name that left the world it is told whether the client refused %s', (typeUrl) => {
+])('%s: of a name that left the world it is told whether the client rejected %s', (typeUrl) => {
   const lab = new Lab();
   lab.ask({ typeUrl, names: ['a'] });
   lab.answer('no');
-  expect(lab.state(typeUrl).refused).toEqual(['a']);
+  expect(lab.state(typeUrl).rejected).toEqual(['a']);
 });
 
 test('everything is pending before the first answer', () => {

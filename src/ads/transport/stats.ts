@@ -1,7 +1,7 @@
 import type { Frame } from '../wire/frames.ts';
 import type { Limit } from './limits.ts';
 import { itemsOf, type Sent } from '../protocol/sent.ts';
-import { refusedNames } from '../protocol/refused-names.ts';
+import { rejectedNames } from '../protocol/rejected-names.ts';
 import type { AdsStream } from './stream.ts';
 import type { Subscription } from '../protocol/subscription.ts';
 import type { ResourceType, ResourceTypes } from '../types.ts';
@@ -11,7 +11,7 @@ import type { WorldView } from '../store/world.ts';
 export interface AdsCounts {
   readonly pushes: Readonly<Record<string, number>>;
   readonly bytes: Readonly<Record<string, number>>;
-  readonly refusals: Readonly<Record<string, number>>;
+  readonly rejections: Readonly<Record<string, number>>;
   /** Requests that answer a response that is no longer the newest. */
   readonly expired: Readonly<Record<string, number>>;
   /** Waits for an acknowledgement that timed out: what waited was sent anyway. */
@@ -54,7 +54,7 @@ export interface AdsMeasure {
 
 type Gauges = Omit<
   AdsCounts,
-  'pushes' | 'bytes' | 'refusals' | 'expired' | 'ended' | 'failures' | 'indirect' | 'timeouts' | 'overdue'
+  'pushes' | 'bytes' | 'rejections' | 'expired' | 'ended' | 'failures' | 'indirect' | 'timeouts' | 'overdue'
 >;
 
 export class AdsStats {
@@ -65,12 +65,12 @@ export class AdsStats {
   readonly ended: Record<string, number> = {};
   readonly #pushes: Record<string, number> = {};
   readonly #bytes: Record<string, number> = {};
-  readonly #refusals: Record<string, number> = {};
+  readonly #rejections: Record<string, number> = {};
   readonly #expired: Record<string, number> = {};
 
   constructor(types: ResourceTypes) {
     for (const { shortName } of types)
-      for (const counts of [this.#pushes, this.#bytes, this.#refusals, this.#expired]) counts[shortName] = 0;
+      for (const counts of [this.#pushes, this.#bytes, this.#rejections, this.#expired]) counts[shortName] = 0;
   }
 
   sent({ shortName }: ResourceType, frame: Frame): void {
@@ -78,8 +78,8 @@ export class AdsStats {
     this.#bytes[shortName]! += frame.length;
   }
 
-  refused({ shortName }: Pick<ResourceType, 'shortName'>): void {
-    this.#refusals[shortName]!++;
+  rejected({ shortName }: Pick<ResourceType, 'shortName'>): void {
+    this.#rejections[shortName]!++;
   }
 
   expiredNonce({ shortName }: ResourceType): void {
@@ -90,7 +90,7 @@ export class AdsStats {
     return {
       pushes: { ...this.#pushes },
       bytes: { ...this.#bytes },
-      refusals: { ...this.#refusals },
+      rejections: { ...this.#rejections },
       expired: { ...this.#expired },
       ended: { ...this.ended },
       failures: this.failures,
@@ -136,7 +136,7 @@ export interface TypeState {
   /** Everything that the client is owed was sent and accepted. */
   readonly synced: boolean;
   /** Names whose present version this client rejected. */
-  readonly refused: readonly string[];
+  readonly rejected: readonly string[];
   /** Some of the names in a response whose answer is long overdue; for clusters, those that do not get warm. */
   readonly overdue: readonly string[];
 }
@@ -152,7 +152,7 @@ export function stateOf(stream: AdsStream, now: number, overdueMs: number): Stre
     if (delivery === undefined || subscription === undefined) return [];
     const { view } = delivery;
     const { type, interest, owes, inFlight } = subscription;
-    const refused = refusedNames(subscription, view);
+    const rejected = rejectedNames(subscription, view);
     const synced = !owes && inFlight.size === 0 && !delivery.isBehind;
     const before = synced && subscription.cameWithVersions && inFlight.sentNonce === 0 ? 'resumed' : '';
     return [
@@ -164,10 +164,10 @@ export function stateOf(stream: AdsStream, now: number, overdueMs: number): Stre
         acked: nonceText(inFlight.ackedNonce, before),
         sentMs: inFlight.sentNonce === 0 ? undefined : now - inFlight.sentAt,
         unansweredMs: inFlight.oldest && now - inFlight.oldest.at,
-        error: history.errorOf(type.typeUrl, inFlight.ackedNonce, refused.length > 0),
+        error: history.errorOf(type.typeUrl, inFlight.ackedNonce, rejected.length > 0),
         pending: pendingOf(subscription, view),
         synced,
-        refused,
+        rejected,
         overdue: overdueOf(inFlight.oldest, now - overdueMs),
       },
     ];

@@ -183,9 +183,9 @@ export class AdsStream {
     return former;
   }
 
-  refused(typeUrl: string, message: string): void {
+  rejected(typeUrl: string, message: string): void {
     const subscription = this.delivery?.subscriptions.find((each) => each?.type.typeUrl === typeUrl);
-    this.history.refused(typeUrl, message, subscription?.inFlight.sentNonce ?? 0);
+    this.history.rejected(typeUrl, message, subscription?.inFlight.sentNonce ?? 0);
   }
 
   /** Its turn: handles the waiting request, and writes what is owed unless an earlier write is still under way. */

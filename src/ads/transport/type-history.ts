@@ -4,7 +4,7 @@ export class TypeHistory {
   #errors: Map<string, { readonly nonce: number; readonly message: string }> | undefined;
 
   /** @param nonce of the newest response by then. */
-  refused(typeUrl: string, message: string, nonce: number): void {
+  rejected(typeUrl: string, message: string, nonce: number): void {
     (this.#errors ??= new Map()).set(typeUrl, { nonce, message });
   }
 

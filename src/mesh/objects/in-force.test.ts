@@ -49,7 +49,7 @@ test('of a policy, the newest valid generation is in force, whatever proxies rej
     metadata: { name: 'lock', namespace: 'shop', uid: 'u', generation },
     spec,
   });
-  const rejected = { uid: 'u', generations: [2, 3].map((generation) => ({ generation, proxies: 2, refusals: [] })) };
+  const rejected = { uid: 'u', generations: [2, 3].map((generation) => ({ generation, proxies: 2, rejections: [] })) };
   const loose = policy(1, { rules: [{}] });
   const strict = policy(2, {});
   lab.commit([

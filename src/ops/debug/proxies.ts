@@ -30,7 +30,7 @@ export interface ProxyTypeState {
   /** Everything due to it was sent and acknowledged. */
   readonly synced: boolean;
   /** Resources whose current version it rejected. */
-  readonly refused: readonly string[];
+  readonly rejected: readonly string[];
   /** Names in a response that has been unanswered for long. */
   readonly overdue: readonly string[];
 }
@@ -56,7 +56,7 @@ export function findProxy(proxies: Iterable<ProxyState>, id: string): ProxyState
   return exact ?? similar;
 }
 
-/** As in `/debug/syncz` of Istio; `client_features`, `synced`, `refused` and `overdue` are our own. */
+/** As in `/debug/syncz` of Istio; `client_features`, `synced`, `rejected` and `overdue` are our own. */
 export function syncState(proxy: ProxyState): object {
   const nonces: Record<string, string> = {};
   for (const { shortName, sent, acked } of proxy.types) {
@@ -74,9 +74,9 @@ export function syncState(proxy: ProxyState): object {
     ...(proxy.features.length > 0 && { client_features: proxy.features }),
     ...nonces,
     resources: Object.fromEntries(
-      proxy.types.map(({ typeUrl, sent, acked, sentAt, error, synced, refused, overdue }) => [
+      proxy.types.map(({ typeUrl, sent, acked, sentAt, error, synced, rejected, overdue }) => [
         typeUrl,
-        { sent, acked, sentTime: sentAt, lastError: error, synced, refused, ...(overdue.length > 0 && { overdue }) },
+        { sent, acked, sentTime: sentAt, lastError: error, synced, rejected, ...(overdue.length > 0 && { overdue }) },
       ]),
     ),
   };

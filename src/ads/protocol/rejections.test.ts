@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { namesIn, Refusals, shortMessage } from './refusals.ts';
+import { namesIn, Rejections, shortMessage } from './rejections.ts';
 
 test.each([
   [
@@ -64,69 +64,85 @@ test('a long message is cut to what was found wrong', () => {
   expect(shortMessage('cannot bind\n')).toBe('cannot bind');
 });
 
-test('of a client that refuses very many names, little is kept of what it says of each', () => {
-  const refusals = new Refusals();
+test('of a client that rejects very many names, little is kept of what it says of each', () => {
+  const rejections = new Rejections();
   const words = 'x'.repeat(1_000);
   for (let i = 0; i < 5_000; i++)
-    refusals.refuse(`${i}`, {
+    rejections.reject(`${i}`, {
       ...{ version: '1', held: undefined, now: 0, about: 1, after: 1 },
       suspected: false,
       message: words,
     });
-  const lengths = Array.from({ length: 5_000 }, (_, i) => refusals.messageOf(`${i}`, '1')!.length);
+  const lengths = Array.from({ length: 5_000 }, (_, i) => rejections.messageOf(`${i}`, '1')!.length);
   expect(lengths[0]).toBe(1_000);
   expect(lengths.reduce((sum, length) => sum + length, 0)).toBeLessThan(1_500_000);
 });
 
-test('a refused version is tried again after a time that doubles with every refusal, up to an hour', () => {
-  const refusals = new Refusals();
-  const refuse = (now: number): void =>
-    refusals.refuse('a', { version: 'v', held: undefined, now, about: 1, after: 1, suspected: false, message: 'no' });
+test('a rejected version is tried again after a time that doubles with every rejection, up to an hour', () => {
+  const rejections = new Rejections();
+  const reject = (now: number): void =>
+    rejections.reject('a', { version: 'v', held: undefined, now, about: 1, after: 1, suspected: false, message: 'no' });
   let now = 0;
   const waits: number[] = [];
-  refuse(now);
+  reject(now);
   for (let i = 0; i < 9; i++) {
-    expect(refusals.forbids('a', 'v')).toBe(true);
+    expect(rejections.forbids('a', 'v')).toBe(true);
     let wait = 0;
-    while ([...refusals.due(now + wait, undefined)].length === 0) wait += 30_000;
+    while ([...rejections.due(now + wait, undefined)].length === 0) wait += 30_000;
     waits.push(wait / 60_000);
     now += wait;
-    expect(refusals.forbids('a', 'v')).toBe(false);
-    refuse(now);
+    expect(rejections.forbids('a', 'v')).toBe(false);
+    reject(now);
   }
   expect(waits).toEqual([1, 2, 4, 8, 16, 32, 60, 60, 60]);
 });
 
-test('another version is not a refused version', () => {
-  const refusals = new Refusals();
-  refusals.refuse('a', { version: 'v', held: 'u', now: 0, about: 1, after: 1, suspected: false, message: 'no' });
-  expect(refusals.forbids('a', 'w')).toBe(false);
-  expect(refusals.forbids('b', 'v')).toBe(false);
-  refusals.accepted('a', 'w', 2, true);
-  expect(refusals.has('a')).toBe(false);
+test('another version is not a rejected version', () => {
+  const rejections = new Rejections();
+  rejections.reject('a', { version: 'v', held: 'u', now: 0, about: 1, after: 1, suspected: false, message: 'no' });
+  expect(rejections.forbids('a', 'w')).toBe(false);
+  expect(rejections.forbids('b', 'v')).toBe(false);
+  rejections.accepted('a', 'w', 2, true);
+  expect(rejections.has('a')).toBe(false);
 });
 
-test('of what was refused, all that is due is tried again, once', () => {
-  const refusals = new Refusals();
-  const refuse = (name: string, now: number): void =>
-    refusals.refuse(name, { version: '1', held: undefined, now, about: 1, after: 1, suspected: false, message: 'no' });
-  refuse('first', 0);
-  refuse('later', 1_000);
-  expect([...refusals.due(59_999, undefined)]).toEqual([]);
-  expect([...refusals.due(60_000, undefined)]).toEqual([['first', undefined]]);
-  expect([...refusals.due(60_500, undefined)]).toEqual([]);
-  expect([...refusals.due(61_000, undefined)]).toEqual([['later', undefined]]);
+test('of what was rejected, all that is due is tried again, once', () => {
+  const rejections = new Rejections();
+  const reject = (name: string, now: number): void =>
+    rejections.reject(name, {
+      version: '1',
+      held: undefined,
+      now,
+      about: 1,
+      after: 1,
+      suspected: false,
+      message: 'no',
+    });
+  reject('first', 0);
+  reject('later', 1_000);
+  expect([...rejections.due(59_999, undefined)]).toEqual([]);
+  expect([...rejections.due(60_000, undefined)]).toEqual([['first', undefined]]);
+  expect([...rejections.due(60_500, undefined)]).toEqual([]);
+  expect([...rejections.due(61_000, undefined)]).toEqual([['later', undefined]]);
 });
 
-test('what was refused is not looked at while nothing is due', () => {
-  const refusals = new Refusals();
-  refusals.refuse('a', { version: '1', held: undefined, now: 0, about: 1, after: 1, suspected: false, message: 'no' });
+test('what was rejected is not looked at while nothing is due', () => {
+  const rejections = new Rejections();
+  rejections.reject('a', {
+    version: '1',
+    held: undefined,
+    now: 0,
+    about: 1,
+    after: 1,
+    suspected: false,
+    message: 'no',
+  });
   let looked = 0;
   const values = vi.spyOn(Map.prototype, 'values').mockImplementation(function () {
     looked++;
     return new Map<unknown, unknown>().entries();
   });
-  const due = [...refusals.due(59_999, undefined)];
+  const due = [...rejections.due(59_999, undefined)];
   values.mockRestore();
   expect({ due, looked }).toEqual({ due: [], looked: 0 });
 });

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { CDS, decodeFrame, encodeRequest, resource, type Asked, TestServer } from '../testing/world.ts';
-import { shareForRefused } from './refused-room.ts';
+import { shareForRejected } from './rejected-room.ts';
 import type { WorldView } from '../store/world.ts';
 
 const NAMES = Array.from({ length: 200 }, (_, i) => `cluster-${i}`);
 
-/** A client of many clusters that one object changes, and that it refuses. */
-class Refuser {
+/** A client of many clusters that one object changes, and that it rejects. */
+class Rejecter {
   readonly server: TestServer;
   readonly view: WorldView;
   readonly #delta: boolean;
@@ -16,7 +16,7 @@ class Refuser {
   /** How often the world was asked for a resource. */
   looks = 0;
 
-  /** @param isNew it refuses the first that it is sent. */
+  /** @param isNew it rejects the first that it is sent. */
   constructor(delta: boolean, server = new TestServer(), isNew = false) {
     this.#delta = delta;
     this.server = server;
@@ -62,43 +62,43 @@ class Refuser {
     this.#delivery.close();
   }
 
-  /** What it has refused is due for another try. */
+  /** What it has rejected is due for another try. */
   retry(): void {
     this.#now += 60_000;
     this.#delivery.tick(this.#now);
   }
 
-  /** By client, names of what it refuses. */
-  get refused(): readonly (readonly string[])[] {
+  /** By client, names of what it rejects. */
+  get rejected(): readonly (readonly string[])[] {
     const { concerns } = this.server.rollouts.get('object')!;
-    const refusals = [...concerns].flatMap(({ refusals }) => [...refusals]);
-    const byClient = Map.groupBy(refusals, ([client]) => client);
-    return [...byClient.values()].map((all) => all.flatMap(([, refused]) => [...refused.keys()]));
+    const rejections = [...concerns].flatMap(({ rejections }) => [...rejections]);
+    const byClient = Map.groupBy(rejections, ([client]) => client);
+    return [...byClient.values()].map((all) => all.flatMap(([, rejected]) => [...rejected.keys()]));
   }
 }
 
 test.each([
   ['delta', true],
   ['state of the world', false],
-])('%s: requests that change nothing cost nothing, however much a client refuses', (_, delta) => {
-  const client = new Refuser(delta);
-  expect(client.refused).toEqual([NAMES]);
+])('%s: requests that change nothing cost nothing, however much a client rejects', (_, delta) => {
+  const client = new Rejecter(delta);
+  expect(client.rejected).toEqual([NAMES]);
   client.looks = 0;
   for (let i = 0; i < 10; i++) client.ask({ nonce: '1', version: '' });
   expect(client.looks).toBe(0);
-  expect(client.refused).toEqual([NAMES]);
+  expect(client.rejected).toEqual([NAMES]);
 });
 
-test('a request for something else does not have all that a client refuses looked at', () => {
-  const client = new Refuser(true);
+test('a request for something else does not have all that a client rejects looked at', () => {
+  const client = new Rejecter(true);
   client.looks = 0;
   client.ask({ names: ['another'] });
   client.answerAll();
   expect(client.looks).toBeLessThan(10);
 });
 
-test('a whole state that a client refuses is not looked at name by name, until somebody asks what the client refuses', () => {
-  const client = new Refuser(false, new TestServer(), true);
+test('a whole state that a client rejects is not looked at name by name, until somebody asks what the client rejects', () => {
+  const client = new Rejecter(false, new TestServer(), true);
   const looks = Array.from({ length: 5 }, (_, i) => {
     client.publish(`worse ${i}`);
     client.looks = 0;
@@ -107,38 +107,38 @@ test('a whole state that a client refuses is not looked at name by name, until s
   });
   // What has changed is looked at when it is sent.
   expect(looks).toEqual(looks.map(() => NAMES.length));
-  expect(client.refused.map(({ length }) => length)).toEqual([6 * NAMES.length]);
+  expect(client.rejected.map(({ length }) => length)).toEqual([6 * NAMES.length]);
   client.looks = 0;
-  const refusals = client.server.rollouts.get('object')!.refusals();
-  expect([...refusals.values()]).toMatchObject([{ name: NAMES[0], version: 'worse 4', message: 'it is bad' }]);
+  const rejections = client.server.rollouts.get('object')!.rejections();
+  expect([...rejections.values()]).toMatchObject([{ name: NAMES[0], version: 'worse 4', message: 'it is bad' }]);
   expect(client.looks).toBe(1);
 });
 
-test('what a client takes after all it does not refuse', () => {
-  const client = new Refuser(true);
+test('what a client takes after all it does not reject', () => {
+  const client = new Rejecter(true);
   client.retry();
   client.answerAll();
-  expect(client.refused).toEqual([]);
+  expect(client.rejected).toEqual([]);
   expect(client.server.rollouts.get('object')!.waiting().size).toBe(0);
 });
 
-test('there is room for a bounded number of refused names, half of it for one address, until their clients are gone', () => {
+test('there is room for a bounded number of rejected names, half of it for one address, until their clients are gone', () => {
   const server = new TestServer();
-  server.refused = shareForRefused(4 * NAMES.length * 1_000);
-  const clients = [new Refuser(true, server), new Refuser(true, server)];
-  expect(() => new Refuser(true, server)).toThrow('no room left for what this client rejects');
+  server.rejected = shareForRejected(4 * NAMES.length * 1_000);
+  const clients = [new Rejecter(true, server), new Rejecter(true, server)];
+  expect(() => new Rejecter(true, server)).toThrow('no room left for what this client rejects');
   clients[0]!.close();
-  expect(new Refuser(true, server).refused.length).toBeGreaterThan(0);
+  expect(new Rejecter(true, server).rejected.length).toBeGreaterThan(0);
 });
 
-test('each change of the same names takes room, as long as the client refuses it', () => {
+test('each change of the same names takes room, as long as the client rejects it', () => {
   const server = new TestServer();
-  server.refused = shareForRefused(2 * NAMES.length * (1_000 + 2 * 150));
-  const client = new Refuser(true, server);
-  const refuse = (content: string): void => {
+  server.rejected = shareForRejected(2 * NAMES.length * (1_000 + 2 * 150));
+  const client = new Rejecter(true, server);
+  const reject = (content: string): void => {
     client.publish(content);
     client.answerAll('it is bad');
   };
-  for (let i = 0; i < 3; i++) refuse(`worse ${i}`);
-  expect(() => refuse('worst')).toThrow('no room left for what this client rejects');
+  for (let i = 0; i < 3; i++) reject(`worse ${i}`);
+  expect(() => reject('worst')).toThrow('no room left for what this client rejects');
 });

@@ -1,21 +1,21 @@
 import { HeapShare } from '../heap-share.ts';
 import type { Subscription } from './subscription.ts';
 
-/** Share of the heap for what all clients refuse. */
+/** Share of the heap for what all clients reject. */
 const SHARE = 1 / 8;
-/** What is remembered of a refused name: measured. */
+/** What is remembered of a rejected name: measured. */
 const NAME_BYTES = 1_000;
 /** And what it takes each further time that the name has changed: measured. */
 const AGAIN_BYTES = 150;
 
-/** For {@link RefusedRoom}. */
-export function shareForRefused(most?: number): HeapShare {
+/** For {@link RejectedRoom}. */
+export function shareForRejected(most?: number): HeapShare {
   const what = 'what this client rejects';
   return most === undefined ? HeapShare.of(SHARE, what) : new HeapShare(most, what);
 }
 
-/** What one stream takes of the memory for refusals. A client may refuse each of the 65,536 names that it may ask for. */
-export class RefusedRoom {
+/** What one stream takes of the memory for rejections. A client may reject each of the 65,536 names that it may ask for. */
+export class RejectedRoom {
   readonly #share: HeapShare;
   readonly #address: string;
   #bytes = 0;
@@ -29,7 +29,7 @@ export class RefusedRoom {
     return this.#bytes > 0;
   }
 
-  /** Throws if there is no room for what is refused now. */
+  /** Throws if there is no room for what is rejected now. */
   charge(subscriptions: readonly (Subscription | undefined)[]): void {
     let bytes = 0;
     for (const subscription of subscriptions) if (subscription !== undefined) bytes += bytesFor(subscription);
@@ -46,6 +46,6 @@ export class RefusedRoom {
 }
 
 function bytesFor({ ledger, awaited, inFlight }: Subscription): number {
-  const names = ledger.refusals?.size ?? 0;
-  return names * NAME_BYTES + Math.max(0, awaited.refusedNames(inFlight) - names) * AGAIN_BYTES;
+  const names = ledger.rejections?.size ?? 0;
+  return names * NAME_BYTES + Math.max(0, awaited.rejectedNames(inFlight) - names) * AGAIN_BYTES;
 }

@@ -1,10 +1,10 @@
-import { type BackOff, backOff } from './refusals.ts';
+import { type BackOff, backOff } from './rejections.ts';
 
 /**
  * A whole state was rejected for an unknown reason: until one is accepted, unchanged content proves nothing. It is
  * tried again after a back-off.
  */
-export class WholeRefusal {
+export class WholeRejection {
   #current: (BackOff & { readonly message: string }) | undefined;
   #isNews = false;
 

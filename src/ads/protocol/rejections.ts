@@ -24,7 +24,7 @@ export function backOff(former: BackOff | undefined, now: number): BackOff {
 }
 
 /** One version that the client rejected. */
-interface Refused extends BackOff {
+interface Rejected extends BackOff {
   /** It is being tried again. */
   due: boolean;
   /** The client has not said so: the version is assumed to be rejected because it blocks answers. */
@@ -38,8 +38,8 @@ interface Refused extends BackOff {
 }
 
 /** What a client rejected of one name. */
-interface RefusedName {
-  readonly versions: Map<string, Refused>;
+interface RejectedName {
+  readonly versions: Map<string, Rejected>;
   /** What it has instead. */
   held: Held;
   /**
@@ -49,7 +49,7 @@ interface RefusedName {
 }
 
 /** What is known about a rejection. */
-export interface NewRefusal extends Readonly<Pick<Refused, 'about' | 'after' | 'suspected' | 'message'>> {
+export interface NewRejection extends Readonly<Pick<Rejected, 'about' | 'after' | 'suspected' | 'message'>> {
   readonly version: string;
   /** What the client has instead. */
   readonly held: Held;
@@ -60,8 +60,8 @@ export interface NewRefusal extends Readonly<Pick<Refused, 'about' | 'after' | '
  * Versions that one proxy rejected: not sent to it again before a back-off, which doubles with every rejection. Each
  * rejection forbids one more thing that could be sent for a name, so a client that rejects everything comes to rest.
  */
-export class Refusals {
-  readonly #names = new Map<string, RefusedName>();
+export class Rejections {
+  readonly #names = new Map<string, RejectedName>();
   /** See {@link takeNews}. */
   #news = new Set<string>();
   /** Nothing is due before this time. */
@@ -82,23 +82,23 @@ export class Refusals {
     return news;
   }
 
-  refuse(name: string, { version, held, now, about, after, suspected, message }: NewRefusal): void {
-    let refused = this.#names.get(name);
-    if (refused === undefined)
-      this.#names.set(name, (refused = { versions: new Map<string, Refused>(), held, given: undefined }));
-    const former = refused.versions.get(version);
+  reject(name: string, { version, held, now, about, after, suspected, message }: NewRejection): void {
+    let rejected = this.#names.get(name);
+    if (rejected === undefined)
+      this.#names.set(name, (rejected = { versions: new Map<string, Rejected>(), held, given: undefined }));
+    const former = rejected.versions.get(version);
     const next = backOff(former?.due === true ? former : undefined, now);
-    refused.versions.delete(version);
-    for (const oldest of refused.versions.keys()) {
-      if (refused.versions.size < MAX_VERSIONS) break;
-      refused.versions.delete(oldest);
+    rejected.versions.delete(version);
+    for (const oldest of rejected.versions.keys()) {
+      if (rejected.versions.size < MAX_VERSIONS) break;
+      rejected.versions.delete(oldest);
     }
     const words = this.#names.size > MANY ? cut(message, 0, MAX_MESSAGE_OF_MANY) : message;
-    refused.versions.set(version, { ...next, due: false, suspected, about, after, message: words });
+    rejected.versions.set(version, { ...next, due: false, suspected, about, after, message: words });
     this.#dueAt = Math.min(this.#dueAt, next.retryAt);
     // It was assumed to have the very bytes that it rejects: whatever it has, it is something else.
-    refused.held = versionOf(held) === version ? UNKNOWN : held;
-    refused.given = undefined;
+    rejected.held = versionOf(held) === version ? UNKNOWN : held;
+    rejected.given = undefined;
     this.#news.add(name);
   }
 
@@ -108,19 +108,19 @@ export class Refusals {
 
   /** The client was sent this, or was told that the name is gone. */
   gave(name: string, held: Held): void {
-    const refused = this.#names.get(name);
-    if (refused !== undefined) refused.given = { held };
+    const rejected = this.#names.get(name);
+    if (rejected !== undefined) rejected.given = { held };
   }
 
   /** This version was rejected, and has not been accepted since. */
-  refused(name: string, version: string): boolean {
+  rejected(name: string, version: string): boolean {
     return this.#names.get(name)?.versions.has(version) === true;
   }
 
   /** Why this version was rejected; undefined: it was not, or the client has not said so. */
   messageOf(name: string, version: string): string | undefined {
-    const refused = this.#names.get(name)?.versions.get(version);
-    return refused?.suspected === false ? refused.message : undefined;
+    const rejected = this.#names.get(name)?.versions.get(version);
+    return rejected?.suspected === false ? rejected.message : undefined;
   }
 
   /** This version must not be sent now. */
@@ -130,8 +130,8 @@ export class Refusals {
 
   /** It must not be sent, although the client has not said anything against it. */
   suspects(name: string, version: string): boolean {
-    const refused = this.#names.get(name)?.versions.get(version);
-    return refused?.due === false && refused.suspected;
+    const rejected = this.#names.get(name)?.versions.get(version);
+    return rejected?.due === false && rejected.suspected;
   }
 
   held(name: string): Held {
@@ -146,9 +146,9 @@ export class Refusals {
     const known = this.#names.get(name);
     if (known === undefined) return;
     const version = versionOf(item)!;
-    const refused = known.versions.get(version);
-    if (refused !== undefined) {
-      if (!refused.due || nonce <= refused.after) return;
+    const rejected = known.versions.get(version);
+    if (rejected !== undefined) {
+      if (!rejected.due || nonce <= rejected.after) return;
       known.versions.delete(version);
       this.#news.add(name);
     } else {
@@ -173,7 +173,7 @@ export class Refusals {
 
   /** The client asks for the name again, and there is nothing better to give: what it rejected is tried again. */
   pardon(name: string): void {
-    for (const refused of this.#names.get(name)?.versions.values() ?? []) refused.due = true;
+    for (const rejected of this.#names.get(name)?.versions.values() ?? []) rejected.due = true;
   }
 
   /**
@@ -185,11 +185,11 @@ export class Refusals {
     this.#dueAt = Infinity;
     for (const [name, { versions, held, given }] of this.#names) {
       let any = false;
-      for (const [version, refused] of versions) {
-        if (refused.due) continue;
-        const isDue = now >= refused.retryAt && versionOf(owed?.get(name)) !== version;
-        if (!isDue) this.#dueAt = Math.min(this.#dueAt, refused.retryAt);
-        else refused.due = any = true;
+      for (const [version, rejected] of versions) {
+        if (rejected.due) continue;
+        const isDue = now >= rejected.retryAt && versionOf(owed?.get(name)) !== version;
+        if (!isDue) this.#dueAt = Math.min(this.#dueAt, rejected.retryAt);
+        else rejected.due = any = true;
       }
       if (any) yield [name, given === undefined ? held : given.held];
     }
