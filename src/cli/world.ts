@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import type { Environment, Origins } from '../config/values.ts';
+import type { Environment, Origins } from '../config/setting-values.ts';
 import { flagOf, type SettingName } from '../config/settings.ts';
 import type { Program } from './program.ts';
 

@@ -5,7 +5,7 @@ import { type Clock, sleep } from '../base/clock.ts';
 import type { EtcdConnection } from '../etcd/connection.ts';
 import { type KeyRange, keysUnder, singleKey } from '../etcd/keys.ts';
 import { ListWatch, type ListWatchSink, type ListWatchStats } from '../etcd/list-watch.ts';
-import { Spacing } from '../base/spacing.ts';
+import { IdleResetBackoff } from '../base/idle-reset-backoff.ts';
 import { failureOf, type MeshFailure, printFailure } from './advice.ts';
 import { type ClusterConfig, decodeClusterConfig, limitProblem } from './cluster-config.ts';
 import { Heartbeat, LONGEST_SILENCE } from './heartbeat.ts';
@@ -79,13 +79,13 @@ export class Session {
   #reading = new AbortController();
   #read: Promise<void> = Promise.resolve();
   /** With each change, everything may be drained, and is read again. */
-  readonly #spacing: Spacing;
+  readonly #spacing: IdleResetBackoff;
 
   constructor(options: SessionOptions) {
     const { clock, random } = options;
     this.#options = options;
     this.since = clock.date();
-    this.#spacing = new Spacing({ base: FIRST_DELAY, cap: LONGEST_DELAY, clock, random });
+    this.#spacing = new IdleResetBackoff({ base: FIRST_DELAY, cap: LONGEST_DELAY, clock, random });
     this.#heartbeat = new Heartbeat(clock, () =>
       this.#silent.resolve({
         reason: `its heartbeat has been silent for ${LONGEST_SILENCE / 60_000} minutes`,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig, readMeshSettings } from './config.ts';
-import { type Environment, type Origins } from './values.ts';
+import { type Environment, type Origins } from './setting-values.ts';
 import { flagOf, settingNames } from './settings.ts';
 
 function file(content: string): string {

@@ -1,6 +1,6 @@
 import { type MeshCluster, clusterIdProblem } from '../clustermesh/names.ts';
 import { type Address, type Batch, type LogFormat, type LogLevel, flagName } from './settings.ts';
-import { ConfigError, type Origins, Values } from './values.ts';
+import { ConfigError, type Origins, Values } from './setting-values.ts';
 
 /** Cilium's ClusterMesh. */
 export interface ClusterMeshConfig {

@@ -1,10 +1,10 @@
 import type { AdsServerOptions } from '../ads/transport/server-options.ts';
 import { Admission, type AdmissionRefusal } from './admission.ts';
-import { Askers } from './askers.ts';
+import { TypeDemand } from './type-demand.ts';
 import { DemandBudgets, demandLimits } from './demand-budgets.ts';
 import { Departures } from './departures.ts';
 import type { EngineCore } from './core.ts';
-import { Kinds } from './kinds.ts';
+import { ProxyClassBuilder } from './proxy-class-builder.ts';
 
 export interface ProxyEntryOptions {
   readonly heapBytes: number;
@@ -26,7 +26,7 @@ export function proxyEntry(core: EngineCore, { heapBytes, notAdmitted }: ProxyEn
   );
   const departures = departuresOf(core, budgets, (stream) => kinds.gone(stream));
   const kinds = kindsOf(core, departures);
-  const askers = new Askers((stream, typeUrls) =>
+  const askers = new TypeDemand((stream, typeUrls) =>
     committer.write(mesh.inputs.asked.write(stream, typeUrls && { typeUrls })),
   );
   committer.onCommit(() => kinds.committed());
@@ -73,9 +73,9 @@ function departuresOf(
   });
 }
 
-function kindsOf({ mesh, committer, clock }: EngineCore, departures: Departures): Kinds {
+function kindsOf({ mesh, committer, clock }: EngineCore, departures: Departures): ProxyClassBuilder {
   const { inputs, classes } = mesh;
-  return new Kinds({
+  return new ProxyClassBuilder({
     proxies: inputs.proxies,
     enter: (proxy) => departures.connected(proxy),
     leave: (stream) => committer.write(inputs.proxies.write(stream, undefined)),

@@ -1,6 +1,6 @@
 import type { Traits } from '../model/traits.ts';
 import { any } from './encode/proto.ts';
-import { connectAddress, wrapped } from './encode/values.ts';
+import { connectAddress, wrapped } from './encode/wrappers.ts';
 import { lookupFamily } from './cluster/dns.ts';
 import type { DnsCacheConfig } from './gen/types.gen.ts';
 

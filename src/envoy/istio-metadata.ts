@@ -1,7 +1,7 @@
 import type { ObjectRef } from '../api/object.ts';
 import type { Metadata } from './gen/types.gen.ts';
 import type { Json } from './encode/proto.ts';
-import { struct } from './encode/values.ts';
+import { struct } from './encode/wrappers.ts';
 
 /**
  * The filter metadata named `istio`, which telemetry and tools read. Envoy itself never decides by it. Undefined

@@ -1,6 +1,6 @@
 import { Backoff } from '../base/backoff.ts';
 import { type Clock, sleep } from '../base/clock.ts';
-import { Spacing } from '../base/spacing.ts';
+import { IdleResetBackoff } from '../base/idle-reset-backoff.ts';
 import type { EtcdConnection } from './connection.ts';
 import { EtcdError, printable } from './error.ts';
 import { leaseGrant, leaseKeepAlive } from './messages.ts';
@@ -39,13 +39,13 @@ export class Leases {
   readonly #holders = new Map<string, Lease>();
   #granting: Promise<Lease> | undefined;
   /** An etcd may grant leases and know nothing of them afterwards. */
-  readonly #spacing: Spacing;
+  readonly #spacing: IdleResetBackoff;
   #hasLost = false;
 
   constructor(options: LeasesOptions) {
     this.#options = options;
     const { clock, random } = options;
-    this.#spacing = new Spacing({ base: FIRST_DELAY, cap: LONGEST_DELAY, clock, random });
+    this.#spacing = new IdleResetBackoff({ base: FIRST_DELAY, cap: LONGEST_DELAY, clock, random });
   }
 
   /** The lease to write this key with. Rejects with {@link EtcdError}. */

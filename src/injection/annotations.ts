@@ -8,7 +8,7 @@ import {
   readPortsOrAll,
   readRanges,
   readRangesOrAll,
-} from '../interception/values.ts';
+} from '../interception/option-values.ts';
 import { parseJson } from '../api/annotation-json.ts';
 import { readHistogramBuckets } from '../api/histogram-buckets.ts';
 import { isDuration, readProxyConfig } from './proxy-config.ts';

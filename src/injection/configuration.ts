@@ -1,7 +1,7 @@
 import { isObject, type Json } from '../api/json.ts';
 import { printPath } from '../api/schema-path.ts';
 import { Lines } from '../directory/lines.ts';
-import { readPorts, readPortsOrAll, readRanges, readRangesOrAll } from '../interception/values.ts';
+import { readPorts, readPortsOrAll, readRanges, readRangesOrAll } from '../interception/option-values.ts';
 import { labelOperators, type LabelSelector } from '../model/label-selector.ts';
 import { readDocument } from '../yaml/document.ts';
 import { readAgentLevel } from './annotations.ts';

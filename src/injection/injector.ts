@@ -1,7 +1,7 @@
 import type { Json } from '../api/json.ts';
 import { quote } from '../api/quote.ts';
 import { printPath } from '../api/schema-path.ts';
-import type { Read } from '../interception/values.ts';
+import type { Read } from '../interception/option-values.ts';
 import { type Annotations, readAnnotations, remarksOn } from './annotations.ts';
 import { type Applied, applyPatch } from './apply-templates.ts';
 import { addedLists, arrange, withEachVariableOnce } from './arrange.ts';
@@ -19,7 +19,7 @@ import { mergeMetrics } from './prometheus.ts';
 import { mismatchOf } from './shape.ts';
 import { INJECTOR, STATUS, injectedBy, takeOut } from './take-out.ts';
 import { type Template, brokenBy, instantiate } from './template.ts';
-import type { PodValues } from './values.ts';
+import type { PodValues } from './template-values.ts';
 
 export type { InjectionRequest, InjectionResult };
 

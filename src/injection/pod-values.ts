@@ -1,6 +1,6 @@
 import { type Json, isObject } from '../api/json.ts';
 import { defaultInterception } from '../interception/options.ts';
-import type { Read } from '../interception/values.ts';
+import type { Read } from '../interception/option-values.ts';
 import { type Annotations, readAgentLevel } from './annotations.ts';
 import { quote } from '../api/quote.ts';
 import type { InjectionConfig, ProxySettings } from './configuration.ts';
@@ -16,7 +16,7 @@ import {
 } from './proxy-config.ts';
 import { proxyResources } from './resources.ts';
 import { argsOfVariables, interceptionArgs } from './traffic.ts';
-import type { PodValues } from './values.ts';
+import type { PodValues } from './template-values.ts';
 import { type Workload, asLabel, ownerPath, workloadOf } from './workload.ts';
 
 /** How one Pod's proxy is to be: what its templates refer to, and what cannot be said by a template. */

@@ -3,7 +3,7 @@ import { isObject, type Json } from '../api/json.ts';
 import { choosesCode } from '../api/proxy-variables.ts';
 import { quote } from '../api/quote.ts';
 import { printPath } from '../api/schema-path.ts';
-import type { Read } from '../interception/values.ts';
+import type { Read } from '../interception/option-values.ts';
 import type { ProxyConfigModel, ProxyConfigsOfPod } from '../model/proxy-config.ts';
 import { ineffectiveInProxyConfig } from '../reconcilers/ineffective-fields.ts';
 import { readDocument } from '../yaml/document.ts';

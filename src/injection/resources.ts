@@ -1,5 +1,5 @@
 import type { Json } from '../api/json.ts';
-import type { Read } from '../interception/values.ts';
+import type { Read } from '../interception/option-values.ts';
 import type { Annotations } from './annotations.ts';
 
 const parts = [

@@ -8,7 +8,7 @@ import { wrongInEvery } from './every-container.ts';
 import { podShape, templateShape } from './pod-shape.ts';
 import type { FileProblem } from './problem.ts';
 import { mismatchOf } from './shape.ts';
-import { exampleValues, isValueName, valueTable } from './values.ts';
+import { exampleValues, isValueName, valueTable } from './template-values.ts';
 
 /** A part of a Pod with placeholders. */
 export interface Template {

@@ -1,6 +1,6 @@
 import { interceptionFlags } from '../interception/flags.ts';
 import { PROXY_ID } from '../interception/options.ts';
-import type { All, Read } from '../interception/values.ts';
+import type { All, Read } from '../interception/option-values.ts';
 import type { Annotations } from './annotations.ts';
 import type { ProxySettings } from './configuration.ts';
 

@@ -9,7 +9,7 @@ import {
   readPortsOrAll,
   readRanges,
   readRangesOrAll,
-} from './values.ts';
+} from './option-values.ts';
 
 /** Options that are read from one text each. */
 type Texts = Omit<InterceptionOptions, 'dns' | 'families' | 'dropInvalid'>;

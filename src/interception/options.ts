@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import type { All } from './values.ts';
+import type { All } from './option-values.ts';
 
 export type Family = 'ip' | 'ip6';
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { valueTable } from '../../src/injection/values.ts';
+import { valueTable } from '../../src/injection/template-values.ts';
 
 const guide = readFileSync(join(import.meta.dirname, '../../docs/guide/sidecars.md'), 'utf8');
 

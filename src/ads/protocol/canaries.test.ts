@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { Lab } from '../testing/lab.ts';
 import { ContentHasher } from '../store/content-hash.ts';
-import { Alike } from '../../base/alike.ts';
+import { IdentityMemo } from '../../base/identity-memo.ts';
 import { node } from '../../envoy/encode/resource.ts';
 import { Batch, Served } from '../store/served.ts';
 import { Canaries, type Gate, type SharedGate, type Waiter } from './canaries.ts';
@@ -30,7 +30,7 @@ class Fleet {
     after: (ms, work) => void this.#timers.push({ at: this.now + ms, work }),
     isOn: true,
   });
-  readonly #gates = new Alike<SharedGate>();
+  readonly #gates = new IdentityMemo<SharedGate>();
   readonly #owed = new Map<string, object>();
 
   join(stream: string, build = 'envoy 1', tenant = 'shop'): Waiter {

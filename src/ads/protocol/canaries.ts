@@ -1,4 +1,4 @@
-import type { Alike } from '../../base/alike.ts';
+import type { IdentityMemo } from '../../base/identity-memo.ts';
 import { LEAST_LOCAL } from './local-reasons.ts';
 import { Proven } from './proven.ts';
 import type { Recipient } from '../rollouts/recipient.ts';
@@ -68,7 +68,7 @@ export interface Waiter extends Recipient {
 export type SharedGate = 'open' | 'shut' | 'mixed';
 
 interface SharedGates {
-  readonly gates: Alike<SharedGate>;
+  readonly gates: IdentityMemo<SharedGate>;
   readonly from: readonly object[];
 }
 

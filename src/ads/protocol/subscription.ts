@@ -1,4 +1,4 @@
-import type { Alike } from '../../base/alike.ts';
+import type { IdentityMemo } from '../../base/identity-memo.ts';
 import { Awaited } from './awaited.ts';
 import { compareHeld, keepMissing, mayGoOnWith } from './held-names.ts';
 import { InFlight } from './in-flight.ts';
@@ -285,7 +285,7 @@ export class Subscription {
    * Changes what is known about the client, or takes over the result for another client: streams of one world mostly
    * hold the same, and still do afterwards.
    */
-  #alike(known: Alike<Marks>, from: readonly object[], change: (ledger: Ledger) => void): void {
+  #alike(known: IdentityMemo<Marks>, from: readonly object[], change: (ledger: Ledger) => void): void {
     const { marks } = this.ledger;
     if (marks === undefined) {
       change(this.ledger);

@@ -1,4 +1,4 @@
-import type { Alike } from '../../base/alike.ts';
+import type { IdentityMemo } from '../../base/identity-memo.ts';
 import { NamesByChanger } from './names-by-changer.ts';
 import { type Audience, type Concerns, type Opinions, opinionsOf } from './opinions.ts';
 import type { Recipient, Rejected } from './recipient.ts';
@@ -11,7 +11,7 @@ import type { Names } from '../store/served.ts';
 /** What rollouts have in common. */
 interface Registry {
   /** What clients are waited for in place of the same. */
-  readonly joined: Alike<Concern>;
+  readonly joined: IdentityMemo<Concern>;
   /** A new one whenever other objects have rollouts. */
   readonly epoch: object;
   /** Increasing. */

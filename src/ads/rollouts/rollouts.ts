@@ -1,4 +1,4 @@
-import { Alike } from '../../base/alike.ts';
+import { IdentityMemo } from '../../base/identity-memo.ts';
 import { Audience, type Concerns } from './opinions.ts';
 import type { Names } from '../store/served.ts';
 import type { Recipient } from './recipient.ts';
@@ -39,7 +39,7 @@ export class Rollouts {
   /** Many clients may reject the same: it is found out once what is known about it. */
   readonly #about = new Map<readonly Rollout[], Map<string, About>>();
   readonly #audiences = new Map<string, Audience>();
-  readonly joined = new Alike<Concern>();
+  readonly joined = new IdentityMemo<Concern>();
   readonly #gone = new WeakSet<Recipient>();
 
   constructor(events: RolloutEvents) {

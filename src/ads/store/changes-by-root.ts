@@ -1,4 +1,4 @@
-import { Alike } from '../../base/alike.ts';
+import { IdentityMemo } from '../../base/identity-memo.ts';
 import { joinRollouts, type Rollout } from '../rollouts/rollout.ts';
 import { type Change, type Changes, ChangeSet, eachMember, type List, type Root } from './forest.ts';
 import type { SharedBatches } from './shared-batches.ts';
@@ -17,7 +17,7 @@ export function* changesByRoot(
   moved: ReadonlySet<Root>,
   shared: Pick<SharedBatches, 'dissolved'>,
 ): Generator<RootChanges> {
-  const alike = new Alike<ChangeSet>();
+  const alike = new IdentityMemo<ChangeSet>();
   const listsOf = new Map<Root, List[]>();
   for (const list of touched.keys()) {
     for (const root of list.roots) {

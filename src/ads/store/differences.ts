@@ -1,4 +1,4 @@
-import { Alike } from '../../base/alike.ts';
+import { IdentityMemo } from '../../base/identity-memo.ts';
 import type { CommonMarks, Marks } from '../protocol/ledger.ts';
 import { Concern, joinRollouts, type Rollout } from '../rollouts/rollout.ts';
 import type { Served } from './served.ts';
@@ -24,8 +24,8 @@ export abstract class Differences {
   readonly #common = new Map<object, Map<object, CommonMarks>>();
   readonly #commonGuarded = new Map<object, Map<object, CommonMarks>>();
   /** What followed from it for other streams. */
-  readonly marked = new Alike<Marks>();
-  readonly #concerns = new Alike<Concern | undefined>();
+  readonly marked = new IdentityMemo<Marks>();
+  readonly #concerns = new IdentityMemo<Concern | undefined>();
   /** Types of which some difference is part of a rollout. */
   readonly #partOfSome = new Map<string, boolean>();
 

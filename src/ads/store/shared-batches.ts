@@ -1,4 +1,4 @@
-import { Alike } from '../../base/alike.ts';
+import { IdentityMemo } from '../../base/identity-memo.ts';
 import { type List, type Root, variantOf } from './forest.ts';
 import type { NameSet } from './name-set.ts';
 import { Batch, type Served } from './served.ts';
@@ -71,13 +71,13 @@ export class SharedBatches {
   #selections = new WeakMap<readonly Batch[], Map<NameSet, RootSelection>>();
   #selected = 0;
   /** Some 300 KB for 10,000 names each. */
-  #indexes = new Alike<ServedIndex>(MAX_INDEXES);
+  #indexes = new IdentityMemo<ServedIndex>(MAX_INDEXES);
   #publication = 0;
   readonly #maxSelected: number;
   /** For the roots' own lists, and for the lists directly below roots. */
   #branches = newBranches();
   /** Common branches of several roots, in the same order. */
-  readonly #trunks = new Alike<Trunk>(MAX_TRUNKS);
+  readonly #trunks = new IdentityMemo<Trunk>(MAX_TRUNKS);
   readonly #parts = new WeakMap<readonly Batch[], Parts>();
 
   constructor(maxSelected = MAX_SELECTED) {
@@ -155,7 +155,7 @@ export class SharedBatches {
 
   #forgetSelections(): void {
     this.#selections = new WeakMap();
-    this.#indexes = new Alike<ServedIndex>(MAX_INDEXES);
+    this.#indexes = new IdentityMemo<ServedIndex>(MAX_INDEXES);
     this.#selected = 0;
   }
 

@@ -1,4 +1,4 @@
-import { Alike } from '../../base/alike.ts';
+import { IdentityMemo } from '../../base/identity-memo.ts';
 import type { SharedGate } from '../protocol/canaries.ts';
 import type { Marks } from '../protocol/ledger.ts';
 import type { Changes } from './forest.ts';
@@ -15,34 +15,34 @@ export class SharedWork {
   /** Less than this is not shared. */
   readonly many: number;
   /** From one world to another. */
-  readonly moves = new Alike<Move>();
+  readonly moves = new IdentityMemo<Move>();
   /** Of one world, since some publications. */
-  readonly updates = new Alike<Update>();
+  readonly updates = new IdentityMemo<Update>();
   /** For whom some changes mean the same. */
   readonly spans = new Map<Changes, Span | undefined>();
   /**
    * The same below one root, for all who see it alike: since some news, the first of it and the last. Below all roots, if
    * their news are alike: by all of these changes.
    */
-  readonly rootUpdates = new Alike<RootUpdate>();
+  readonly rootUpdates = new IdentityMemo<RootUpdate>();
   /** Responses to clients that are owed the same, and what they are owed afterwards. */
-  readonly responses = new Alike<{ readonly sent: Sent | undefined; readonly after: Marks }>();
+  readonly responses = new IdentityMemo<{ readonly sent: Sent | undefined; readonly after: Marks }>();
   /** What is owed after something that it belongs to was sent. */
-  readonly followed = new Alike<Marks>();
+  readonly followed = new IdentityMemo<Marks>();
   /** What clients that ask for the same have to be waited for. */
-  readonly asked = new Alike<Concern | undefined>();
+  readonly asked = new IdentityMemo<Concern | undefined>();
   /** Whether clients that are owed the same may be sent it. */
-  readonly gates = new Alike<SharedGate>();
+  readonly gates = new IdentityMemo<SharedGate>();
   /** What rollouts under way have brought to a batch, by name. */
-  readonly brought = new Alike<ReadonlyMap<string, readonly Rollout[]>>();
+  readonly brought = new IdentityMemo<ReadonlyMap<string, readonly Rollout[]>>();
   /** Streams that were told to move, and have not compared yet. */
-  readonly moving = new Alike<Concern>();
+  readonly moving = new IdentityMemo<Concern>();
   /** The rollouts behind several of these moves. */
-  readonly moved = new Alike<readonly Rollout[]>();
+  readonly moved = new IdentityMemo<readonly Rollout[]>();
   /** What in a response is new to clients that held the same. */
-  readonly news = new Alike<ReadonlySet<string>>();
+  readonly news = new IdentityMemo<ReadonlySet<string>>();
   /** Which owed assignments lose their last ready endpoint, or bring the first one. */
-  readonly readiness = new Alike<Readonly<Record<'emptied' | 'filled', ReadonlySet<string>>>>();
+  readonly readiness = new IdentityMemo<Readonly<Record<'emptied' | 'filled', ReadonlySet<string>>>>();
 
   constructor(many = MANY) {
     this.many = many;

@@ -1,4 +1,4 @@
-import { Lasting } from './lasting.ts';
+import { StateAge } from './state-age.ts';
 import type { FrameWriter } from './frame-writer.ts';
 
 /** How long a client may take to close a stream after being told that it has ended. Milliseconds. */
@@ -9,10 +9,10 @@ const CLOSE_MS = 10_000;
  * was written before it: a client that does not read never gets it, and one that ignores it keeps the stream.
  */
 export class Endings {
-  readonly #open = new Map<FrameWriter, Lasting>();
+  readonly #open = new Map<FrameWriter, StateAge>();
 
   add(writer: FrameWriter): void {
-    this.#open.set(writer, new Lasting());
+    this.#open.set(writer, new StateAge());
   }
 
   /** True if none is open any more. */

@@ -1,7 +1,7 @@
 import type { Buffer } from 'node:buffer';
 import type { BufferPool } from '../wire/buffer-pool.ts';
 import { Deframer, UnreadableStream } from '../wire/deframer.ts';
-import { Lasting } from './lasting.ts';
+import { StateAge } from './state-age.ts';
 import { Permit, type FairSemaphore } from '../../base/fair-semaphore.ts';
 import { type Call, http2StreamOf } from './frame-writer.ts';
 
@@ -69,8 +69,8 @@ const ROOM_MS = 60_000;
 
 /** How long a message takes, by one clock. */
 class Waits {
-  readonly #whole = new Lasting();
-  readonly #piece = new Lasting();
+  readonly #whole = new StateAge();
+  readonly #piece = new StateAge();
 
   /** Whether the message, or the wait for its next piece, has lasted longer than that; undefined: there is none. */
   exceed(
@@ -102,7 +102,7 @@ export class RequestReader {
   /** Room for a large message, held or waited for. */
   #room: Permit | undefined;
   /** How long it has waited for room, and its message for its end. */
-  readonly #waited = new Lasting();
+  readonly #waited = new StateAge();
   readonly #patient = new Waits();
   readonly #pressed = new Waits();
   /** Messages received. */

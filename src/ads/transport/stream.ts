@@ -6,7 +6,7 @@ import { drainTimeOf } from '../protocol/listener-drain-time.ts';
 import type { Endings } from './endings.ts';
 import type { Frame } from '../wire/frames.ts';
 import { SLICE_BYTES } from '../wire/slice-writer.ts';
-import { Lasting } from './lasting.ts';
+import { StateAge } from './state-age.ts';
 import type { Limit } from './limits.ts';
 import { readNode, UnfitNode } from './node.ts';
 import { addressOfPeer } from './address.ts';
@@ -116,9 +116,9 @@ export class AdsStream {
   /** Made once: a stream is written to for every change. */
   readonly #taken = (taken: boolean): void => this.#written(taken);
   readonly #progressed = (): void => void (this.#progressAt = this.#host.now());
-  readonly #stuck = new Lasting();
-  readonly #silent = new Lasting();
-  readonly #worldless = new Lasting();
+  readonly #stuck = new StateAge();
+  readonly #silent = new StateAge();
+  readonly #worldless = new StateAge();
   #closed = false;
 
   constructor(id: string, call: Call, host: StreamHost, identity?: PeerIdentity) {

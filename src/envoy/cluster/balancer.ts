@@ -10,7 +10,7 @@ import type {
   TypedExtensionConfig,
 } from '../gen/types.gen.ts';
 import { any } from '../encode/proto.ts';
-import { wrapped, wrappedIfSet } from '../encode/values.ts';
+import { wrapped, wrappedIfSet } from '../encode/wrappers.ts';
 
 type BalancerFields = Pick<
   Cluster,

@@ -4,7 +4,7 @@ import { altStatName } from '../../model/stat-name.ts';
 import type { ClusterTraits } from '../../model/traits.ts';
 import { dnsCacheOf } from '../dns-cache.ts';
 import { any } from '../encode/proto.ts';
-import { wrapped } from '../encode/values.ts';
+import { wrapped } from '../encode/wrappers.ts';
 import type { Cluster } from '../gen/types.gen.ts';
 import { configPath, istioMetadata } from '../istio-metadata.ts';
 import { upstreamTls, withProxyProtocol } from '../tls/upstream.ts';

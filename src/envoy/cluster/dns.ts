@@ -7,7 +7,7 @@ import { workloadOf } from '../endpoint/assignment-endpoint.ts';
 import { duration } from '../duration.ts';
 import type { Cluster, ClusterLoadAssignment, LbEndpoint } from '../gen/types.gen.ts';
 import { any } from '../encode/proto.ts';
-import { connectAddress, struct, wrapped } from '../encode/values.ts';
+import { connectAddress, struct, wrapped } from '../encode/wrappers.ts';
 
 /** DNS queries per socket, so that source ports cannot be guessed; and jitter, to spread the queries over time. */
 const maxQueriesPerSocket = 100;

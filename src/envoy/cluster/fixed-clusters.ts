@@ -16,7 +16,7 @@ import { upstreamTls } from '../tls/upstream.ts';
 import type { Any, BindConfig, Cluster, UpstreamHttpProtocolOptions } from '../gen/types.gen.ts';
 import { any } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
-import { connectAddress, socketAddress } from '../encode/values.ts';
+import { connectAddress, socketAddress } from '../encode/wrappers.ts';
 
 /** A cluster that proxies have whatever the mesh contains. */
 export function buildFixedCluster(settled: FixedCluster, traits: Traits, settings: ClusterSettings): Cluster {

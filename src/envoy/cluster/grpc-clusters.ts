@@ -2,7 +2,7 @@ import type { GrpcCluster } from '../../model/cluster.ts';
 import { blackHoleCluster } from '../../model/cluster-names.ts';
 import type { LoadBalancer } from '../../model/traffic-policy.ts';
 import type { Cluster } from '../gen/types.gen.ts';
-import { connectAddress, wrapped } from '../encode/values.ts';
+import { connectAddress, wrapped } from '../encode/wrappers.ts';
 import { grpcUpstreamTls } from '../tls/grpc.ts';
 import { unlimited } from './pool.ts';
 

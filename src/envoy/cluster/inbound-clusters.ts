@@ -2,7 +2,7 @@ import type { InboundCluster } from '../../model/cluster.ts';
 import type { ClusterSettings } from '../../model/mesh-config.ts';
 import { altStatName } from '../../model/stat-name.ts';
 import type { Traits } from '../../model/traits.ts';
-import { connectAddress } from '../encode/values.ts';
+import { connectAddress } from '../encode/wrappers.ts';
 import type { Address, Cluster } from '../gen/types.gen.ts';
 import { istioMetadata } from '../istio-metadata.ts';
 import { bindInbound, bindOriginalDestination } from './fixed-clusters.ts';

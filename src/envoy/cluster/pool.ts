@@ -2,7 +2,7 @@ import type { ClusterSettings } from '../../model/mesh-config.ts';
 import type { ConnectionPool, RetryBudget } from '../../model/traffic-policy.ts';
 import { duration } from '../duration.ts';
 import type { Cluster, TcpKeepalive } from '../gen/types.gen.ts';
-import { wrapped } from '../encode/values.ts';
+import { wrapped } from '../encode/wrappers.ts';
 
 /** Practically none. Envoy's own limits (1024 requests, 3 retries) would surprise users who set no limit. */
 export const unlimited = 4_294_967_295;

@@ -11,7 +11,7 @@ import type {
 } from '../gen/types.gen.ts';
 import { any } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
-import { wrapped } from '../encode/values.ts';
+import { wrapped } from '../encode/wrappers.ts';
 
 export interface ProtocolInput {
   readonly protocol: UpstreamProtocol;

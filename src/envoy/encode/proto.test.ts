@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { any, createProtos, typeOfUrl } from './proto.ts';
 import { types } from './proto-types.ts';
 import { duration } from '../duration.ts';
-import { struct } from './values.ts';
+import { struct } from './wrappers.ts';
 
 const protos = createProtos();
 

@@ -9,7 +9,7 @@ import type { ClusterLoadAssignment, LbEndpoint } from '../gen/types.gen.ts';
 import { types } from '../encode/proto-types.ts';
 import { endpointOf } from '../testing/clusters.ts';
 import { port, protos, serviceOf } from '../testing/listeners.ts';
-import { struct } from '../encode/values.ts';
+import { struct } from '../encode/wrappers.ts';
 import { runs } from '../../testing/runs.ts';
 
 function bytesOf(endpoints: readonly Endpoint[], mtls: MtlsUse = 'auto'): Uint8Array {

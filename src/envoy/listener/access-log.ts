@@ -2,7 +2,7 @@ import type { ListenerSettings } from '../../model/mesh-config.ts';
 import type { AccessLog, SubstitutionFormatString } from '../gen/types.gen.ts';
 import { any, type Json } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
-import { struct } from '../encode/values.ts';
+import { struct } from '../encode/wrappers.ts';
 
 export type AccessLogSettings = Pick<
   ListenerSettings,

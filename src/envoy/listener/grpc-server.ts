@@ -2,7 +2,7 @@ import type { AuthorizationStep } from '../../model/authorization.ts';
 import type { FilterChain, HttpFilter, Listener } from '../gen/types.gen.ts';
 import { any } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
-import { socketAddress } from '../encode/values.ts';
+import { socketAddress } from '../encode/wrappers.ts';
 import { authorizationFilters } from '../security/authorization.ts';
 import { grpcDownstreamTls } from '../tls/grpc.ts';
 import { httpFilters, networkFilter } from './filters.ts';

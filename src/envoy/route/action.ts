@@ -12,7 +12,7 @@ import { regexMatcher } from '../regex.ts';
 import { retryPolicy } from './retry.ts';
 import { fractionalPercent } from './filters.ts';
 import { headersOf, type HeaderLists } from './headers.ts';
-import { wrapped } from '../encode/values.ts';
+import { wrapped } from '../encode/wrappers.ts';
 
 const noTimeout = { timeout: duration(0), maxGrpcTimeout: duration(0) };
 

@@ -5,7 +5,7 @@ import type { Any, FractionalPercent, HTTPFault } from '../gen/types.gen.ts';
 import { any, type MessageOf } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
 import { stringMatcher } from '../regex.ts';
-import { wrapped } from '../encode/values.ts';
+import { wrapped } from '../encode/wrappers.ts';
 
 /** A route's changes to the HTTP filters `fault` and `cors`. */
 export function filterConfigs(

@@ -2,7 +2,7 @@ import type { Traits } from '../../model/traits.ts';
 import type { ClaimMatch, PathMatch, RequestMatch, StringMatch } from '../../model/route.ts';
 import type { HeaderMatcher, MetadataMatcher, RouteMatch, ValueMatcher } from '../gen/types.gen.ts';
 import { regexMatcher, stringMatcher } from '../regex.ts';
-import { wrapped } from '../encode/values.ts';
+import { wrapped } from '../encode/wrappers.ts';
 
 /** Matches every request. */
 export const anyRequest: RouteMatch = { prefix: '/' };

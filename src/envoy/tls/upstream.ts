@@ -26,7 +26,7 @@ import {
   workloadCertificate,
   workloadSecret,
 } from './secrets.ts';
-import { struct } from '../encode/values.ts';
+import { struct } from '../encode/wrappers.ts';
 
 interface TlsContext {
   readonly protocol: UpstreamProtocol;

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import type { KubernetesObject } from '../../api/object.ts';
 import { Budget, sizeOf } from './budget.ts';
-import { Told } from '../reading/told.ts';
+import { SinkState } from '../reading/sink-state.ts';
 import { InformerLab } from '../testing/informer-lab.ts';
 
 const labs: InformerLab[] = [];
@@ -88,7 +88,7 @@ test('what does not fit is told to nobody', () => {
     delete: () => undefined,
   };
   const shape = { trim: () => object, same: () => true };
-  const it = new Told({ sink, shape, ration: new Budget({ most: sizeOf(object) }).ration() });
+  const it = new SinkState({ sink, shape, ration: new Budget({ most: sizeOf(object) }).ration() });
   const two = new Map(['a', 'b'].map((name) => [name, { ...object, metadata: { name } }]));
   expect(() => it.swap(two)).toThrow('there are more objects than fit');
   expect([told, it.all.size]).toEqual([[], 0]);

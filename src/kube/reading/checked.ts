@@ -6,7 +6,7 @@ import type { KubernetesObject } from '../../api/object.ts';
 import { validateCore } from '../../api/validate-core.ts';
 import { isTimestamp, validateMetadata } from '../../api/validate-metadata.ts';
 import { sizeOf } from '../client/budget.ts';
-import type { Shape } from './told.ts';
+import type { Shape } from './sink-state.ts';
 
 /** No API server stores an object that is larger: etcd takes no more. Bytes. */
 const LARGEST = 1_500_000;

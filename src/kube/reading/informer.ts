@@ -15,11 +15,11 @@ import type { Outages } from '../client/outages.ts';
 import { collectionPath, type ResourceType } from '../client/paths.ts';
 import { Recovery } from './recovery.ts';
 import { isBefore } from '../client/resource-version.ts';
-import { type InformerSink, type Shape, Told } from './told.ts';
+import { type InformerSink, type Shape, SinkState } from './sink-state.ts';
 import { Unreadable } from './unreadable.ts';
 import { watch, type WatchEvent } from './watch.ts';
 
-export type { InformerSink, Shape } from './told.ts';
+export type { InformerSink, Shape } from './sink-state.ts';
 
 export interface InformerOptions {
   /** For logs: a kind or a resource id. */
@@ -79,7 +79,7 @@ export class Informer {
    */
   private pageSize: number;
   private readonly fullPage: number;
-  private readonly told: Told;
+  private readonly told: SinkState;
   private readonly doubt: Doubt;
   /** The resourceVersion to resume from; undefined: list first. */
   private version: string | undefined;
@@ -107,7 +107,7 @@ export class Informer {
           ...counts,
         }),
     });
-    this.told = new Told({ ...options, ration: options.budget?.ration() });
+    this.told = new SinkState({ ...options, ration: options.budget?.ration() });
     this.backoff = new Backoff({ base: 200, cap: maxDelay, random });
     this.missing = new Backoff({ base: 1_000, cap: maxDelay, random });
     this.expired = new Backoff({ base: 100, cap: maxDelay, random });

@@ -6,7 +6,7 @@ import type { ObjectSink } from '../../api/source.ts';
 import type { KubeClient } from '../client/client.ts';
 import { ClusterReader, type KindStats } from './cluster-reader.ts';
 import { systemClock, type Clock } from '../../base/clock.ts';
-import { sayWhatIsLate } from './late-kinds.ts';
+import { logSlowKinds } from './slow-kinds.ts';
 import type { Log } from '../client/log.ts';
 import { Outages } from '../client/outages.ts';
 
@@ -107,7 +107,7 @@ export class FairleadOperator extends Base {
       })
       .catch((error: unknown) => this.options.failed?.(error));
     const { clock } = this;
-    sayWhatIsLate({ waitingFor: () => this.waitingFor(), clock, log: this.options.log, signal: this.ending.signal });
+    logSlowKinds({ waitingFor: () => this.waitingFor(), clock, log: this.options.log, signal: this.ending.signal });
   }
 
   /** See {@link ClusterReader.ready}. */

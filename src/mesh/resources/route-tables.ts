@@ -1,5 +1,5 @@
 import type { HasProblems } from '../../api/problem.ts';
-import { Alike } from '../../base/alike.ts';
+import { IdentityMemo } from '../../base/identity-memo.ts';
 import type { LeafPart, Part } from '../../ads/store/resource.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { httpProxyPort } from '../../model/listener.ts';
@@ -135,7 +135,7 @@ const PIECES_PER_RUN = 4;
  * and go, and content that is equal has equal runs.
  */
 class Runs {
-  readonly #known = new Alike<Part>();
+  readonly #known = new IdentityMemo<Part>();
 
   of(pieces: readonly Part[]): readonly Part[] {
     const runs: Part[] = [];

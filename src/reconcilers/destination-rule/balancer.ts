@@ -6,7 +6,7 @@ import type {
   LocalityLbSetting,
 } from '../../model/traffic-policy.ts';
 import type { Field } from '../field.ts';
-import { positiveDuration, present, share, wideCount } from './values.ts';
+import { positiveDuration, present, share, wideCount } from './quantities.ts';
 import { isPrime } from '../../model/ring-sizes.ts';
 import { quote } from '../../api/quote.ts';
 import { problemOfHeaderText } from '../virtual-service/headers.ts';

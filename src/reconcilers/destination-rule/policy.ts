@@ -5,7 +5,7 @@ import { clientFiles } from '../../model/named-files.ts';
 import type { ClientTls, TrafficPolicy, Tunnel } from '../../model/traffic-policy.ts';
 import { readLoadBalancer } from './balancer.ts';
 import { readConnectionPool, readOutlierDetection, readRetryBudget } from './pool.ts';
-import { present } from './values.ts';
+import { present } from './quantities.ts';
 import { quote } from '../../api/quote.ts';
 import type { Field } from '../field.ts';
 import { filePath } from '../file-path.ts';

@@ -1,5 +1,5 @@
 import type { ConnectionPool, OutlierDetection, RetryBudget } from '../../model/traffic-policy.ts';
-import { count, percent, positiveDuration, present, share, wideCount } from './values.ts';
+import { count, percent, positiveDuration, present, share, wideCount } from './quantities.ts';
 import type { Field } from '../field.ts';
 
 export function readConnectionPool(field: Field): ConnectionPool | undefined {

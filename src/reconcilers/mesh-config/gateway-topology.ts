@@ -1,5 +1,5 @@
 import { type GatewayTopology, forwardClientCertDetails } from '../../model/mesh-config.ts';
-import { present } from '../destination-rule/values.ts';
+import { present } from '../destination-rule/quantities.ts';
 import type { Field } from '../field.ts';
 
 /** The members of ProxyConfig gatewayTopology that are set, in the mesh config or by a node. */

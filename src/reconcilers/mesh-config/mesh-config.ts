@@ -15,7 +15,7 @@ import { namesCredential } from '../../model/credential.ts';
 import type { ClientTls, TrafficPolicy, LocalityLbSetting } from '../../model/traffic-policy.ts';
 import { readConnectionPool, readOutlierDetection } from '../destination-rule/pool.ts';
 import { readClientTls } from '../destination-rule/policy.ts';
-import { present } from '../destination-rule/values.ts';
+import { present } from '../destination-rule/quantities.ts';
 import { quote } from '../../api/quote.ts';
 import { Field, Findings } from '../field.ts';
 import { readAuthorizers } from './authorizers.ts';

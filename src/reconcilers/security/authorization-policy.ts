@@ -13,7 +13,7 @@ import type { Field, Findings } from '../field.ts';
 import { type ValueKind, whenAttribute } from './attributes.ts';
 import { remarkOnRules } from './authorization-remarks.ts';
 import { readPolicy, readTarget } from './policy-object.ts';
-import { readValues } from './values.ts';
+import { readValues } from './rule-values.ts';
 
 export interface ReconciledAuthorizationPolicy {
   readonly model: AuthorizationPolicyModel;

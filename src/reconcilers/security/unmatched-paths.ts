@@ -1,5 +1,5 @@
 import type { ListenerSettings } from '../../model/mesh-config.ts';
-import { isPathTemplate } from './values.ts';
+import { isPathTemplate } from './rule-values.ts';
 
 type Normalization = ListenerSettings['pathNormalization'];
 

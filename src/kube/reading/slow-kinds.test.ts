@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { sayWhatIsLate } from './late-kinds.ts';
+import { logSlowKinds } from './slow-kinds.ts';
 import { FakeClock } from '../../testing/fake-clock.ts';
 import { RecordingLog } from '../testing/recording-log.ts';
 
@@ -7,7 +7,7 @@ test('kinds that are late are named after half a minute, and then ever more rare
   const clock = new FakeClock();
   const log = new RecordingLog();
   let kinds = ['Pod (403 Forbidden)', 'Gateway'];
-  sayWhatIsLate({ waitingFor: () => kinds, clock, log, signal: new AbortController().signal });
+  logSlowKinds({ waitingFor: () => kinds, clock, log, signal: new AbortController().signal });
   await clock.advance(29_000);
   expect(log.lines).toEqual([]);
   await clock.advance(100_000);
@@ -26,10 +26,10 @@ test('nothing is said of kinds that came in time, and nothing after the end', as
   const clock = new FakeClock();
   const log = new RecordingLog();
   const ending = new AbortController();
-  sayWhatIsLate({ waitingFor: () => [], clock, log, signal: ending.signal });
-  sayWhatIsLate({ waitingFor: () => ['Pod'], clock, log, signal: ending.signal });
+  logSlowKinds({ waitingFor: () => [], clock, log, signal: ending.signal });
+  logSlowKinds({ waitingFor: () => ['Pod'], clock, log, signal: ending.signal });
   ending.abort();
-  sayWhatIsLate({ waitingFor: () => ['Pod'], clock, log, signal: ending.signal });
+  logSlowKinds({ waitingFor: () => ['Pod'], clock, log, signal: ending.signal });
   await clock.advance(60_000);
   expect(log.lines).toEqual([]);
 });

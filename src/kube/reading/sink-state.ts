@@ -13,7 +13,7 @@ export interface InformerSink {
   delete(object: KubernetesObject): void;
   /**
    * The server's copy of an object changed or was deleted, even if only in fields that `same` ignores:
-   * {@link Told.latest} has it. Omit if {@link Told.latest} is not used.
+   * {@link SinkState.latest} has it. Omit if {@link SinkState.latest} is not used.
    */
   touched?(object: KubernetesObject): void;
   /** The watch has a bookmark: the sink was told everything that the server had sent so far. */
@@ -32,21 +32,21 @@ export interface Shape {
   size?(object: KubernetesObject): number;
 }
 
-export interface ToldOptions {
+export interface SinkStateOptions {
   readonly sink: InformerSink;
   readonly shape: Shape;
   readonly ration: Ration | undefined;
 }
 
 /** What the sink of an informer was told, and newer copies that it need not be told of. By `namespace/name`. */
-export class Told {
-  private readonly options: ToldOptions;
+export class SinkState {
+  private readonly options: SinkStateOptions;
   private told = new Map<string, KubernetesObject>();
   /** Differ from what the sink was told only in fields that `same` ignores. */
   private newer = new Map<string, KubernetesObject>();
   private bytes = 0;
 
-  constructor(options: ToldOptions) {
+  constructor(options: SinkStateOptions) {
     this.options = options;
   }
 

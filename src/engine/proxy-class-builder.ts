@@ -7,7 +7,7 @@ const SERVICES_AT_ONCE = 250;
 /** A kind keeps its place in the queue for this long after the last proxy that waited. Milliseconds. */
 export const PLACE_MS = 60_000;
 
-export interface KindsOptions {
+export interface ProxyClassBuilderOptions {
   /** Contains proxies once a commit has included them: what they need was then published, or failed. */
   readonly proxies: Pick<Inputs['proxies'], 'get'>;
   readonly enter: (proxy: ConnectedProxy) => void;
@@ -66,8 +66,8 @@ interface Waiting {
  * large mesh, and a commit is published as a whole: changes that arrive during one of these get a commit of their own
  * before the next.
  */
-export class Kinds {
-  readonly #options: KindsOptions;
+export class ProxyClassBuilder {
+  readonly #options: ProxyClassBuilderOptions;
   #making: Making | undefined;
   #removing: Removing | undefined;
   /** The next commit neither builds nor removes anything. */
@@ -79,7 +79,7 @@ export class Kinds {
   /** Streams that leave with one of the next commits, by their views. */
   readonly #leaving = new Map<string, Set<string>>();
 
-  constructor(options: KindsOptions) {
+  constructor(options: ProxyClassBuilderOptions) {
     this.#options = options;
   }
 

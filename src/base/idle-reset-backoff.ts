@@ -5,7 +5,7 @@ import type { Clock } from './clock.ts';
  * How long to wait with what somebody else can cause as often as he likes: not at all the first time, and longer each time
  * until none came for as long as the longest delay.
  */
-export class Spacing {
+export class IdleResetBackoff {
   readonly #clock: Clock;
   readonly #backoff: Backoff;
   readonly #cap: number;

@@ -1,8 +1,8 @@
 import { expect, test, vi } from 'vitest';
-import { Alike } from './alike.ts';
+import { IdentityMemo } from './identity-memo.ts';
 
 test('is worked out once for the same objects in the same order', () => {
-  const alike = new Alike<string | undefined>();
+  const alike = new IdentityMemo<string | undefined>();
   const work = vi.fn(() => undefined);
   const [a, b] = [{}, {}];
   for (let i = 0; i < 3; i++) alike.of([a, b], work);
@@ -14,7 +14,7 @@ test('is worked out once for the same objects in the same order', () => {
 });
 
 test('keeps no more results than it was told', () => {
-  const alike = new Alike<object>(2);
+  const alike = new IdentityMemo<object>(2);
   const [a, b, c] = [{}, {}, {}];
   const [first, second] = [alike.of([a], () => ({})), alike.of([b], () => ({}))];
   expect(alike.of([c], () => ({}))).toBeDefined();

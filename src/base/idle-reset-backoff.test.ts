@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { Spacing } from './spacing.ts';
+import { IdleResetBackoff } from './idle-reset-backoff.ts';
 import { FakeClock } from '../testing/fake-clock.ts';
 
 test('the first is not delayed, the others are, longer each time, until there was rest', async () => {
   const clock = new FakeClock();
-  const spacing = new Spacing({ base: 1_000, cap: 4_000, clock, random: () => 1 });
+  const spacing = new IdleResetBackoff({ base: 1_000, cap: 4_000, clock, random: () => 1 });
   const next = async (): Promise<number> => {
     const delay = spacing.next();
     await clock.advance(delay);

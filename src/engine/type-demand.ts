@@ -1,5 +1,5 @@
 /** Which streams have asked for types that are computed on demand. */
-export class Askers {
+export class TypeDemand {
   readonly #write: (stream: string, typeUrls: readonly string[] | undefined) => void;
   /** By stream; a stream asks for few types. */
   readonly #asked = new Map<string, readonly string[]>();

@@ -2,7 +2,7 @@
  * How long one thing has lasted, checked about once a second. Before the third check this is zero: what arrived while
  * the process itself was busy is read first, and no stream ends because of it.
  */
-export class Lasting {
+export class StateAge {
   #what: unknown;
   #since = 0;
   #looks = 0;

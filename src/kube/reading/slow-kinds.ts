@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../client/log.ts';
 
-export interface LateKindsOptions {
+export interface SlowKindsOptions {
   /** Empty once nothing is missing. */
   readonly waitingFor: () => readonly string[];
   readonly clock: Clock;
@@ -14,7 +14,7 @@ const FIRST = 30_000;
 const LONGEST = 10 * 60_000;
 
 /** Logs which kinds hold up the start, first after half a minute and then less and less often, until none do. */
-export function sayWhatIsLate({ waitingFor, clock, log, signal }: LateKindsOptions): void {
+export function logSlowKinds({ waitingFor, clock, log, signal }: SlowKindsOptions): void {
   const began = clock.now();
   const sayAfter = (ms: number): void => {
     const cancel = clock.after(ms, () => {

@@ -2,7 +2,7 @@
  * Results that were computed once and hold wherever the same objects are involved: looked up by identity, so that
  * finding one costs the same whatever the size of the objects. Forgotten with the objects.
  */
-export class Alike<T> {
+export class IdentityMemo<T> {
   readonly #most: number;
   #known = new Known<T>();
   #count = 0;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ConnectedProxy } from '../ads/types.ts';
 import { type Emit, Graph } from '../cache/graph.ts';
-import { Kinds, PLACE_MS } from './kinds.ts';
+import { ProxyClassBuilder, PLACE_MS } from './proxy-class-builder.ts';
 
 class Lab {
   readonly entered: string[] = [];
@@ -17,7 +17,7 @@ class Lab {
     if (nodeId.startsWith('bad')) throw new Error('a bug');
     emit(stream, nodeId);
   });
-  readonly #kinds = new Kinds({
+  readonly #kinds = new ProxyClassBuilder({
     proxies: this.#proxies,
     enter: ({ stream }) => this.entered.push(stream),
     leave: (stream) => this.left.push(stream),
