@@ -17,6 +17,9 @@ export interface MetricFactory {
   total<L extends string>(name: string, help: string, labelNames: L[]): Counter<L>;
 }
 
+/** Reads a source once per rendering if several metrics use it. */
+export type Once = <T>(ask: () => T) => () => T;
+
 export function metricsOf(registry: Registry): MetricFactory {
   const registers = [registry];
   const gauges: MetricFactory['gauges'] = (name, help, labelNames, values) => {

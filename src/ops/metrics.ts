@@ -1,10 +1,11 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
-import { type Labelled, metricsOf } from './metric-factory.ts';
-import { servedTypeNames } from '../envoy/encode/served-types.ts';
-import { countWebhooks } from './webhook-figures.ts';
-import { countProblems, eventsOf, inboundUpdates, registryTypes } from './istio-figures.ts';
+import { countClusters } from './cluster-figures.ts';
 import type { Route } from './http-server.ts';
-import type { ApiServerFigures, MetricSources } from './metric-sources.ts';
+import { type Once, metricsOf } from './metric-factory.ts';
+import type { MetricSources } from './metric-sources.ts';
+import { countObjects } from './object-figures.ts';
+import { countProxies } from './proxy-figures.ts';
+import { countWebhooks } from './webhook-figures.ts';
 
 export interface Metrics {
   /** A commit was published. Seconds: since its first change, and of work. */
@@ -32,89 +33,19 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     renderings++;
     return registry.metrics();
   }, clock);
-  /** Reads a source once per rendering if several metrics use it. */
-  const once = <T>(ask: () => T): (() => T) => {
+  const once: Once = <T>(ask: () => T): (() => T) => {
     let asked: { readonly rendering: number; readonly answer: T } | undefined;
     return () => (asked?.rendering === renderings ? asked : (asked = { rendering: renderings, answer: ask() })).answer;
   };
   const started = Date.now();
 
-  const { gauge, counter, gauges, counters, histogram, histograms, total } = metricsOf(registry);
+  const factory = metricsOf(registry);
+  const { gauge, counter, gauges, histogram, histograms, total } = factory;
   const { version } = sources;
-  const ads = once(sources.ads);
   const commits = once(sources.commits);
-  const objects = once(sources.objects);
-  const deliveries = once(sources.deliveries);
-  const problems = once(() => [...sources.problems()]);
-  const withoutEndpoints = once(sources.withoutEndpoints);
-  const rejecting = once(() => countByType(sources.rejected()));
   gauges('pilot_info', 'Running version.', ['version'], () => [[{ version }, 1]]);
   gauge('istiod_uptime_seconds', 'Seconds since this process started.', () => (Date.now() - started) / 1000);
   gauge('fairlead_ready', 'Whether this replica is ready for proxies.', () => Number(sources.ready()));
-
-  gauges('pilot_xds', 'Connected proxies.', ['version'], () => [[{ version }, ads().streams]]);
-  counters('pilot_xds_pushes', 'Responses sent.', ['type'], () => byType(ads().pushes));
-  counters('fairlead_xds_bytes_total', 'Bytes of responses sent.', ['type'], () => byType(ads().bytes));
-  counters('pilot_xds_expired_nonce', 'Requests that answer a response that is no longer the newest.', ['type'], () =>
-    byType(ads().expired),
-  );
-  counters('pilot_total_xds_rejects', 'Responses that proxies rejected.', ['type'], () => byType(ads().rejections));
-  // Unlike in Istio, no label names the proxy: clients choose their own names.
-  for (const shortName of servedTypeNames) {
-    gauge(
-      `pilot_xds_${shortName}_reject`,
-      `Proxies that currently reject ${shortName.toUpperCase()} resources. /debug/syncz names them.`,
-      () => rejecting().get(shortName) ?? 0,
-    );
-  }
-  gauge('fairlead_xds_behind', 'Proxies that do not have the newest config yet.', () => ads().pendingStreams);
-  gauges('fairlead_xds_waiting', 'Connected proxies that are waiting, and for what.', ['for'], () => [
-    [{ for: 'config' }, ads().waitingForWorld],
-    [{ for: 'place' }, ads().waitingForPlace],
-    [{ for: 'room' }, ads().waitingForRoom],
-    [{ for: 'start' }, ads().waitingToBegin],
-    [{ for: 'turn' }, ads().waitingForTurn],
-  ]);
-  counters(
-    'fairlead_xds_limited_total',
-    'Streams and connections that a limit refused or ended, by limit.',
-    ['reason'],
-    () => Object.entries(ads().limits).map(([reason, count]) => [{ reason }, count]),
-  );
-  counters(
-    'fairlead_xds_ended_total',
-    'Streams that this replica ended, by gRPC status. The log says why.',
-    ['reason'],
-    () => Object.entries(ads().ended).map(([reason, count]) => [{ reason }, count]),
-  );
-  counters('fairlead_xds_not_admitted_total', 'Proxies that were not admitted, by limit.', ['for'], () =>
-    Object.entries(sources.notAdmitted()).map(([kind, count]) => [{ for: kind }, count]),
-  );
-  const { unauthenticated } = sources;
-  if (unauthenticated !== undefined)
-    counters('fairlead_secure_refused_total', 'Callers refused on the secure port, by reason.', ['reason'], () =>
-      [...unauthenticated()].map(([reason, count]) => [{ reason }, count]),
-    );
-  const { authority } = sources;
-  if (authority !== undefined) {
-    const seconds = (part: 'root' | 'chain') => (): Labelled<never> => {
-      const expires = authority()?.[part];
-      return expires === undefined ? [] : [[{}, expires.getTime() / 1000]];
-    };
-    gauges(
-      'citadel_server_root_cert_expiry_timestamp',
-      'When the root certificate expires under which this replica signs, in seconds since 1970.',
-      [],
-      seconds('root'),
-    );
-    gauges(
-      'citadel_server_cert_chain_expiry_timestamp',
-      'When the first certificate of the chain expires with which this replica signs, in seconds since 1970.',
-      [],
-      seconds('chain'),
-    );
-  }
-  gauge('fairlead_xds_resources', 'Resources kept encoded.', () => ads().resources);
 
   counter(
     'fairlead_log_lines_suppressed_total',
@@ -126,183 +57,16 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
   gauge('fairlead_changes_pending', 'Changes waiting for the next batch.', () => commits().pending);
 
   counter(
-    'fairlead_xds_ack_timeouts_total',
-    'Changes sent before the proxy had acknowledged what they depend on.',
-    () => ads().timeouts,
-  );
-  counter('fairlead_xds_overdue_total', 'Times a proxy was late to acknowledge its clusters.', () => ads().overdue);
-  counter('pilot_total_xds_internal_errors', 'Streams ended by a bug. Must be zero.', () => ads().failures);
-  counter(
-    'fairlead_xds_slow_streams_total',
-    'Streams on the slow path through the gRPC library. Must be zero.',
-    () => ads().indirect,
-  );
-  counter(
     'fairlead_unexpected_errors_total',
     'Errors that nothing handled; please report them. Must be zero.',
     sources.unexpectedErrors,
   );
   gauge('fairlead_graph_failures', 'Results that are stale because of a bug. Must be zero.', sources.graphFailures);
 
-  gauge('pilot_services', 'Known services.', sources.services);
-  gauge(
-    'fairlead_held_endpoints',
-    'Endpoints that are served although they are no longer listed, because their Pods are ready. /debug/held names them.',
-    sources.heldEndpoints,
-  );
-  gauge('pilot_virt_services', 'Known VirtualServices.', () => objects()['VirtualService'] ?? 0);
-  gauges('fairlead_objects', 'Known objects, by kind.', ['kind'], () =>
-    Object.entries(objects()).map(([kind, count]) => [{ kind }, count]),
-  );
-  gauges('fairlead_problems', 'Problems with objects, by kind and reason.', ['kind', 'reason'], () =>
-    problems().map(({ reason, object: { kind } }) => [{ kind, reason }, 1]),
-  );
-
-  countProblems(gauge, gauges, problems);
-  gauge(
-    'pilot_conflict_outbound_listener_tcp_over_current_tcp',
-    'Listeners for which TCP services compete.',
-    sources.listenerConflicts,
-  );
-  gauge('pilot_eds_no_instances', 'Hosts without endpoints.', () => withoutEndpoints().sent);
-  gauge(
-    'pilot_dns_cluster_without_endpoints',
-    'Hosts without endpoints that proxies resolve.',
-    () => withoutEndpoints().resolved,
-  );
-  counters('pilot_inbound_updates', 'Changes delivered by the source.', ['type'], () =>
-    Object.entries(inboundUpdates(deliveries())).map(([type, count]) => [{ type }, count]),
-  );
-
-  const { otherClusters: clusters } = sources;
-  if (clusters !== undefined) {
-    const named = (): ReturnType<typeof clusters.reports> =>
-      clusters.reports().filter(({ id, phase }) => id !== '' && phase !== 'closing');
-    gauges('istiod_managed_clusters', 'Clusters that objects come from.', ['cluster_type'], () => [
-      [{ cluster_type: 'local' }, 1],
-      [{ cluster_type: 'remote' }, named().filter(({ phase }) => phase !== 'refused').length],
-    ]);
-    gauges(
-      'istiod_remote_cluster_sync_status',
-      'Whether a remote cluster is in this state: 1 or 0. /debug/clusterz says why.',
-      ['cluster', 'cluster_type', 'status'],
-      () =>
-        named().flatMap(({ id, syncStatus }) =>
-          ['synced', 'syncing', 'timeout', 'closed'].map(
-            (status) => [{ cluster: id, cluster_type: 'remote', status }, Number(status === syncStatus)] as const,
-          ),
-        ),
-    );
-    counters(
-      'remote_cluster_secret_events_total',
-      'Changes of Secrets, or files, that name remote clusters.',
-      ['event'],
-      () => Object.entries(clusters.events()).map(([event, count]) => [{ event }, count]),
-    );
-    counter(
-      'remote_cluster_sync_timeouts_total',
-      'Times that the first reading of a remote cluster took too long.',
-      clusters.syncTimeouts,
-    );
-  }
-  const { clusterMeshExport } = sources;
-  if (clusterMeshExport !== undefined) {
-    const exported = once(clusterMeshExport);
-    gauge(
-      'fairlead_clustermesh_export_connected',
-      'Whether this replica is connected to the etcd that it writes for other clusters. Only the leader ever is.',
-      () => Number(exported().endpoint !== undefined),
-    );
-    gauges(
-      'fairlead_clustermesh_export_keys',
-      'Keys for the other clusters: in their etcd, still to be written, refused by it.',
-      ['state'],
-      () => {
-        const { keys, pending, refusedInAll } = exported();
-        return [
-          [{ state: 'written' }, keys],
-          [{ state: 'pending' }, pending],
-          [{ state: 'refused' }, refusedInAll],
-        ];
-      },
-    );
-  }
-  const { status, leader, files } = sources;
-  if (sources.apiServer !== undefined) {
-    const apiServer = once(sources.apiServer);
-    const kinds = (value: (kind: ApiServerFigures['kinds'][string]) => number) => (): Labelled<'kind'> =>
-      Object.entries(apiServer().kinds).map(([kind, figures]) => [{ kind }, value(figures)]);
-    gauges(
-      'fairlead_kind_synced',
-      'Whether every object of the kind is known.',
-      ['kind'],
-      kinds((k) => Number(k.synced)),
-    );
-    gauges(
-      'fairlead_kind_installed',
-      'Whether the API server knows the kind.',
-      ['kind'],
-      kinds((k) => Number(k.installed)),
-    );
-    gauges(
-      'fairlead_kind_doubted',
-      'Objects that the last list of the kind lacks, kept until another list agrees.',
-      ['kind'],
-      kinds((k) => k.doubted),
-    );
-    counters(
-      'fairlead_kind_events_total',
-      'Changes sent by the API server.',
-      ['kind'],
-      kinds((k) => k.events),
-    );
-    counters(
-      'fairlead_kind_errors_total',
-      'Failed lists and watches.',
-      ['kind'],
-      kinds((k) => k.errors),
-    );
-    counters('pilot_k8s_cfg_events', "Changes of Istio's objects.", ['type', 'event'], () =>
-      eventsOf(deliveries(), (kind) => (kind in registryTypes ? undefined : kind)),
-    );
-    counters('pilot_k8s_reg_events', "Changes of Kubernetes' own objects.", ['type', 'event'], () =>
-      eventsOf(deliveries(), (kind) => registryTypes[kind]),
-    );
-    gauge(
-      'fairlead_api_server_staleness_seconds',
-      'Seconds since the API server was last heard from.',
-      () => apiServer().stalenessSeconds,
-    );
-    counter('fairlead_relists_total', 'Times a kind was listed again.', () => apiServer().relists);
-    counter(
-      'fairlead_malformed_objects_total',
-      'Objects from the API server that could not be read.',
-      () => apiServer().malformedObjects,
-    );
-  }
-  if (status !== undefined) {
-    counters(
-      'fairlead_status_writes_total',
-      'Writes of conditions that succeeded, conflicted or failed.',
-      ['result'],
-      () => {
-        const { writes, conflicts, failures } = status();
-        return [
-          [{ result: 'written' }, writes],
-          [{ result: 'conflict' }, conflicts],
-          [{ result: 'failed' }, failures],
-        ];
-      },
-    );
-    gauge('fairlead_status_pending', 'Objects waiting for their conditions.', () => status().pending);
-  }
-  if (leader !== undefined) gauge('fairlead_leader', 'Whether this replica writes conditions.', () => Number(leader()));
-  if (files !== undefined)
-    gauges('fairlead_file_reports', 'Problems with files, by severity.', ['severity'], () =>
-      Array.from(files(), ({ severity }) => [{ severity }, 1]),
-    );
-
-  countWebhooks({ gauge, gauges, counter, counters }, sources);
+  countProxies(factory, sources, once);
+  countObjects(factory, sources, once);
+  countClusters(factory, sources, once);
+  countWebhooks(factory, sources);
 
   const debounce = histogram(
     'pilot_debounce_time',
@@ -380,15 +144,4 @@ class Rendering {
     }
     return this.#kept.text;
   }
-}
-
-/** Number of proxies that reject something, by type. */
-function countByType(rejected: Iterable<{ readonly shortName: string }>): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>();
-  for (const { shortName } of rejected) counts.set(shortName, (counts.get(shortName) ?? 0) + 1);
-  return counts;
-}
-
-function byType(counts: Readonly<Record<string, number>>): Labelled<'type'> {
-  return Object.entries(counts).map(([type, count]) => [{ type }, count]);
 }
