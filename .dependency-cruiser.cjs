@@ -144,7 +144,7 @@ module.exports = {
     only('interception', 'interception/', ['interception/', 'model/cidr\\.ts$', 'api/quote\\.ts$']),
     only('injection', 'injection/', [
       'injection/',
-      'interception/(flags|options|values)\\.ts$',
+      'interception/(flags|options|option-values)\\.ts$',
       'api/',
       'model/(label-selector|labels|own-value|proxy-config)\\.ts$',
       'reconcilers/ineffective-fields\\.ts$',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Recipient } from '../ads/rollouts/recipient.ts';
-import { Concern } from '../ads/rollouts/concern.ts';
+import { Concern } from '../ads/rollouts/rollout.ts';
 import { Rollouts } from '../ads/rollouts/rollouts.ts';
 import type { StreamState } from '../ads/transport/stats.ts';
 import type { Tracked } from '../engine/progress.ts';

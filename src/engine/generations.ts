@@ -1,8 +1,7 @@
 import { type CustomKindName, restricts } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { isProven, type Recipient } from '../ads/rollouts/recipient.ts';
-import type { Concern } from '../ads/rollouts/concern.ts';
-import type { Rollout } from '../ads/rollouts/rollout.ts';
+import type { Concern, Rollout } from '../ads/rollouts/rollout.ts';
 import type { Write } from '../cache/graph.ts';
 import { deepEqual } from '../cache/equal.ts';
 import type { Clock } from '../base/clock.ts';

@@ -11,7 +11,7 @@ import {
 } from '../../test/features/objects.ts';
 import { Fleet, keyOf, sidecarOf } from '../../test/harness/fleet.ts';
 import { writeOf } from '../../test/harness/mesh.ts';
-import { Concern } from '../ads/rollouts/concern.ts';
+import { Concern } from '../ads/rollouts/rollout.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { FakeClock } from '../testing/fake-clock.ts';
 import { ProgressOfObjects } from './progress.ts';

@@ -1,7 +1,6 @@
 import { isLocalReason, LEAST_LOCAL } from '../ads/protocol/local-reasons.ts';
 import type { Recipient, Rejected } from '../ads/rollouts/recipient.ts';
-import type { Concern } from '../ads/rollouts/concern.ts';
-import type { Rollout } from '../ads/rollouts/rollout.ts';
+import type { Concern, Rollout } from '../ads/rollouts/rollout.ts';
 
 /** What proxies reject of one resource, with their words. */
 export type Rejections = ReadonlyMap<Recipient, Rejected>;

@@ -1,6 +1,6 @@
 import { apartFromRestrictions, type Rejections, tenantsIn } from './rejections.ts';
 import { isProven, type Recipient } from '../ads/rollouts/recipient.ts';
-import type { Concern } from '../ads/rollouts/concern.ts';
+import type { Concern } from '../ads/rollouts/rollout.ts';
 import type { ProgressOfObjects } from './progress.ts';
 import type { Suspect, Suspects } from './suspects.ts';
 

@@ -1,6 +1,5 @@
 import type { BroughtIn } from '../rollouts/brought.ts';
-import { Concern } from '../rollouts/concern.ts';
-import type { Rollout } from '../rollouts/rollout.ts';
+import { Concern, type Rollout } from '../rollouts/rollout.ts';
 import type { Rollouts } from '../rollouts/rollouts.ts';
 import { eachOrigins } from '../store/origins.ts';
 import { Batch } from '../store/served.ts';

@@ -1,5 +1,5 @@
 import type { InFlight } from './in-flight.ts';
-import { Concern } from '../rollouts/concern.ts';
+import { Concern } from '../rollouts/rollout.ts';
 import { haveCommon } from '../store/names.ts';
 import type { Recipient } from '../rollouts/recipient.ts';
 import { ownSizeOf, rejectedAmong, type RejectedByName } from '../rollouts/rejected-by-name.ts';

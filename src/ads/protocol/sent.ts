@@ -1,4 +1,4 @@
-import type { Concern } from '../rollouts/concern.ts';
+import type { Concern } from '../rollouts/rollout.ts';
 import { Batch, type Held, type Served } from '../store/served.ts';
 
 /** A response on its way: until it is answered, it is uncertain what the client holds of its names. */

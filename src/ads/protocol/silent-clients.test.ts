@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Concern } from '../rollouts/concern.ts';
+import { Concern } from '../rollouts/rollout.ts';
 import { originKey } from '../store/origins.ts';
 import { Rollouts } from '../rollouts/rollouts.ts';
 import { Awaited, type Standing } from './awaited.ts';

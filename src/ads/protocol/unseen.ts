@@ -2,8 +2,7 @@ import type { Differences } from '../store/differences.ts';
 import type { News } from '../store/forest.ts';
 import type { FormerWorld } from '../store/former-world.ts';
 import type { Recipient } from '../rollouts/recipient.ts';
-import { Concern } from '../rollouts/concern.ts';
-import { NO_ROLLOUTS, type Rollout } from '../rollouts/rollout.ts';
+import { Concern, NO_ROLLOUTS, type Rollout } from '../rollouts/rollout.ts';
 import type { SharedWork } from '../store/shared-work.ts';
 import type { Sight, WorldView } from '../store/world.ts';
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Recipient, Rejected } from './recipient.ts';
-import { Concern } from './concern.ts';
-import type { Rollout } from './rollout.ts';
+import { Concern, type Rollout } from './rollout.ts';
 import { RejectedState } from './rejected-by-name.ts';
 import { Rollouts } from './rollouts.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../testing/fake-clock.ts';
 import type { Recipient } from './recipient.ts';
-import { Concern } from './concern.ts';
+import { Concern } from './rollout.ts';
 import { Rollouts } from './rollouts.ts';
 
 const client: Recipient = { stream: 'a', nodeId: 'a', build: '', tenant: '' };

@@ -2,8 +2,7 @@ import { IdentityMemo } from '../../base/identity-memo.ts';
 import { Audience, type Concerns } from './opinions.ts';
 import type { Names } from '../store/served.ts';
 import type { Recipient } from './recipient.ts';
-import type { Concern } from './concern.ts';
-import { type About, Rollout } from './rollout.ts';
+import { type About, type Concern, Rollout } from './rollout.ts';
 
 export interface RolloutEvents {
   /** Calls back once, after this many milliseconds. */

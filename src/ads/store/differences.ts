@@ -1,7 +1,6 @@
 import { IdentityMemo } from '../../base/identity-memo.ts';
 import type { CommonMarks, Marks } from '../protocol/ledger.ts';
-import { Concern } from '../rollouts/concern.ts';
-import { joinRollouts, type Rollout } from '../rollouts/rollout.ts';
+import { Concern, joinRollouts, type Rollout } from '../rollouts/rollout.ts';
 import type { Served } from './served.ts';
 
 /** What was seen of a name, and what is seen now. */

@@ -1,5 +1,4 @@
-import type { Concern } from '../rollouts/concern.ts';
-import { joinRollouts, NO_ROLLOUTS, type Rollout } from '../rollouts/rollout.ts';
+import { type Concern, joinRollouts, NO_ROLLOUTS, type Rollout } from '../rollouts/rollout.ts';
 import type { Served } from './served.ts';
 
 /** Several variants of a name, by qualifier; a single variant without a qualifier is stored as itself. */

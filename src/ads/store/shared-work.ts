@@ -3,8 +3,7 @@ import type { SharedGate } from '../protocol/canaries.ts';
 import type { Marks } from '../protocol/ledger.ts';
 import type { Changes } from './forest.ts';
 import type { Move } from './move.ts';
-import type { Concern } from '../rollouts/concern.ts';
-import type { Rollout } from '../rollouts/rollout.ts';
+import type { Concern, Rollout } from '../rollouts/rollout.ts';
 import type { Sent } from '../protocol/sent.ts';
 import type { RootUpdate, Span, Update } from './update.ts';
 
