@@ -79,13 +79,13 @@ test('whoever is told of a rejection and throws harms no stream', async () => {
 
 test('whoever is told of a proxy that is not admitted and throws changes nothing in the answer', async () => {
   const engine = await start({ notAdmitted: bug, heapBytes: 1 });
-  let rejected;
-  for (let i = 1; rejected === undefined; i++) {
+  let refused;
+  for (let i = 1; refused === undefined; i++) {
     const client = connect(engine, { IDLE_TIMEOUT: `${i}s` });
-    rejected = await Promise.race([client.closed, client.next(CDS).then(() => undefined)]);
+    refused = await Promise.race([client.closed, client.next(CDS).then(() => undefined)]);
   }
-  expect(rejected).toMatchObject({ code: Status.RESOURCE_EXHAUSTED });
-  expect(await contained(engine)).toEqual(['program rejections']);
+  expect(refused).toMatchObject({ code: Status.RESOURCE_EXHAUSTED });
+  expect(await contained(engine)).toEqual(['program refusals']);
 });
 
 test('whoever is told how long a change took and throws keeps no later change from proxies', async () => {
