@@ -116,7 +116,7 @@ test('what the proxies of another replica reject counts where nobody is concerne
   await expect.poll(() => one.serving.engine.progress.get(KEY)).toMatchObject(recalled);
   proxy.speak();
   await later(one, () => conditions(cluster, poisoned)['Programmed']).toMatchObject(isRejected);
-  expect(one.serving.engine.progress.get(KEY)).toMatchObject({ progress: { state: 'refused' } });
+  expect(one.serving.engine.progress.get(KEY)).toMatchObject({ progress: { state: 'rejected' } });
   const late = await one.connect(true);
   expect(late.routes('80')[REVIEWS]).toEqual(splitRoutes(80, 20));
 });

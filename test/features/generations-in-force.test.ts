@@ -258,7 +258,7 @@ const replica = (name: string, instance = 'fairlead') => {
 const reject = (cluster: Cluster, metadata: { readonly name: string; readonly namespace: string }): void => {
   const { uid } = cluster.object(good).metadata;
   const key = 'networking.istio.io/VirtualService/Kubernetes/shop/reviews';
-  const rejected = { key, uid, generation: 1, state: 'refused', proxies: 1, refusals: [], isRejected: true };
+  const rejected = { key, uid, generation: 1, state: 'rejected', proxies: 1, rejections: [], isRejected: true };
   const spec = { servingSince: '2029-01-01T00:00:00Z', seen: {}, objects: [rejected] };
   cluster.server.cluster.apply(REPORTS, { metadata, spec });
 };
@@ -380,7 +380,7 @@ describe('what somebody else wrote', () => {
       spec: {
         ...{ object: owner, newest: generation, inForce: 1, reason: 'Rejected' },
         former: [{ apiVersion: loose.apiVersion, generation: 1, spec: loose.spec }],
-        rejected: [{ generation, proxies: 2, refusals: [] }],
+        rejected: [{ generation, proxies: 2, rejections: [] }],
       },
     });
     const program = await cluster.start();
@@ -394,7 +394,7 @@ describe('what somebody else wrote', () => {
     const program = await cluster.start();
     const proxy = await program.connect(true);
     await programmed(cluster, good, acknowledged);
-    forge(cluster, { newest: 1, rejected: [{ generation: 1, proxies: 9, refusals: [] }] });
+    forge(cluster, { newest: 1, rejected: [{ generation: 1, proxies: 9, rejections: [] }] });
     await later(program, () => kept(cluster)).toEqual([]);
     await program.settled();
     expect(proxy.routes('80')[REVIEWS]).toEqual(splitRoutes(80, 20));

@@ -65,7 +65,7 @@ withPeers(['etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl'], 'on 
         },
       ],
       rejected: [
-        { generation: 2, proxies: 1, refusals: [{ nodeId: 'n', build: 'b', typeUrl: 't', name: 'r', message: 'm' }] },
+        { generation: 2, proxies: 1, rejections: [{ nodeId: 'n', build: 'b', typeUrl: 't', name: 'r', message: 'm' }] },
       ],
     };
     expect(JSON.stringify(spec).length).toBeGreaterThan(1_380_000);
