@@ -146,7 +146,7 @@ export interface Pod extends KubernetesObject {
 
 export interface PodSpec {
   readonly containers?: readonly Container[];
-  /** Those with restartPolicy Always run beside the containers and have their own ports. */
+  /** Containers with restartPolicy Always run beside the others and have their own ports. */
   readonly initContainers?: readonly Container[];
   readonly serviceAccountName?: string;
   readonly nodeName?: string;

@@ -41,7 +41,7 @@ const LABELS: ReadonlySet<string> = new Set([
   'topology.istio.io/subzone',
 ]);
 
-/** Those that Istio has deprecated, and what takes their place. Here, they work. */
+/** Annotations that Istio has deprecated, and what takes their place. Here, they work. */
 const DEPRECATED: Readonly<Record<string, string>> = {
   'sidecar.istio.io/discoveryAddress': 'discoveryAddress in proxy.istio.io/config',
   'sidecar.istio.io/statsInclusionPrefixes': 'proxyStatsMatcher in proxy.istio.io/config',

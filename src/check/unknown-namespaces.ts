@@ -45,7 +45,7 @@ const places: readonly Place[] = [
   ...ofCallers('serviceAccounts', 'notServiceAccounts', 'source.serviceAccount', beforeSlash),
 ];
 
-/** Those that exist in every cluster. */
+/** Namespaces that exist in every cluster. */
 const ALWAYS = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
 
 /** At most this many are reported for each object. */

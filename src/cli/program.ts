@@ -29,7 +29,7 @@ export interface Program {
   record(request: RecordRequest, signal: AbortSignal): Promise<{ readonly bytes: number }>;
   /** Computes again what a recording has. */
   replay(path: string): Promise<Replay>;
-  /** What proxies in a cluster trust, as the leader has published it; undefined: it has not. */
+  /** What proxies in a cluster trust, as the leader has published it, or undefined if it has not. */
   identity(cluster: ClusterSettings, signal: AbortSignal): Promise<RotationReport | undefined>;
   /** Lets go of the endpoints that are held for a Service. */
   release(cluster: ClusterSettings, service: ServiceName, signal: AbortSignal): Promise<void>;
@@ -175,7 +175,7 @@ export interface AccessQuestion {
   readonly mesh: MeshSettings;
   /** See {@link Config}. */
   readonly jwksAllowedNetworks: readonly string[];
-  /** SPIFFE ID, or `namespace/account` in the mesh's trust domain; undefined: none. */
+  /** SPIFFE ID, or `namespace/account` in the mesh's trust domain, or undefined if there is none. */
   readonly from: string | undefined;
   readonly to: { readonly namespace: string; readonly name: string };
   /** Undefined: the only one that the workload serves. */

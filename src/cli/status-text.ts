@@ -78,7 +78,7 @@ function printProxy(proxy: ProxyReport, report: StatusReport): string {
   ].join('');
 }
 
-/** What an object has to do with one proxy; undefined: nothing. */
+/** What an object has to do with one proxy, or undefined if it has nothing to do with it. */
 function wordOf(object: ObjectReport, { proxy, stream }: ProxyReport, report: StatusReport): string | undefined {
   const rejection = object.rejections.find((each) => each.proxy === proxy);
   if (rejection !== undefined) return withForce(`rejected: ${printRejection(rejection)}`, object);

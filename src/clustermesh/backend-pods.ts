@@ -131,7 +131,7 @@ const SOURCE = 'k8s:';
 /** Of the Pod's namespace, account and cluster; nobody can give a Pod labels with these names. */
 const ABOUT_THE_POD = /^(io\.cilium\.k8s\.|io\.kubernetes\.pod\.namespace$)/;
 
-/** Those of the Pod itself, as far as Cilium takes them into its identities. */
+/** The labels of the Pod itself, as far as Cilium takes them into its identities. */
 function podLabels(labels: Labels): Labels {
   return Object.fromEntries(
     Object.entries(labels)

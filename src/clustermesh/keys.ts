@@ -33,7 +33,7 @@ export function canaryKey(kind: StoredKind, tree: Tree, cluster: string): string
   return canaryPrefix(cluster) + rootOf(kind, tree);
 }
 
-/** The kind that a canary is about; undefined: it is of another tree, or of a kind that is not known. */
+/** The kind that a canary is about, or undefined if it is of another tree, or of a kind that is not known. */
 export function kindOfCanary(key: string, tree: Tree, cluster: string): StoredKind | undefined {
   return storedKinds.find((kind) => canaryKey(kind, tree, cluster) === key);
 }

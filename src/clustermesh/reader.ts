@@ -74,7 +74,7 @@ export interface ResourceStatus extends StoreStats {
 /** A cluster of the mesh that is being read. */
 export interface MeshSource extends RemoteSource {
   details(): MeshClusterStatus;
-  /** Who has an address there; undefined: nobody that is known. */
+  /** Who has an address there, or undefined if nobody is known to have it. */
   whose(address: string): PeerAtNode | undefined;
   readonly peers: PeerIdentities;
 }

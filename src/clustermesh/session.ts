@@ -99,7 +99,7 @@ export class Session {
     return this.#watches.get('heartbeat')?.stats().current ?? false;
   }
 
-  /** What the cluster says of itself now; undefined: nothing yet, or nothing that can be used. */
+  /** What the cluster says of itself now, or undefined if there is nothing yet, or nothing that can be used. */
   get config(): ClusterConfig | undefined {
     return this.#config;
   }
@@ -109,7 +109,7 @@ export class Session {
     return this.#heartbeat.heardAt;
   }
 
-  /** What the cluster must have written before a kind is read; undefined: nothing. */
+  /** What the cluster must have written before a kind is read, or undefined if there is nothing. */
   canaryOf(kind: StoredKind): string | undefined {
     if (this.#config?.syncedCanaries !== true || this.#watches.has(kind)) return undefined;
     return canaryKey(kind, this.#config.cached ? 'cache' : 'state', this.#options.name);

@@ -65,7 +65,7 @@ export async function explainAccess(question: AccessQuestion, signal: AbortSigna
 
 const policyKinds = ['AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication'];
 
-/** Those on which it depends what a workload accepts. */
+/** Kinds on which it depends what a workload accepts. */
 const kindsRead: readonly KindName[] = [
   ...(['AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication', 'ConfigMap', 'Namespace', 'Pod'] as const),
   ...(['Service', 'ServiceEntry', 'WorkloadEntry', 'Sidecar', 'Gateway', 'VirtualService'] as const),

@@ -5,7 +5,7 @@ import type { RotationReport } from '../identity/rotation-report.ts';
 import { publishedReport } from '../kube/writing/root-certificates.ts';
 import { openSource } from '../serve/object-source.ts';
 
-/** What proxies in a cluster trust, as the leader has published it; undefined: it has not. */
+/** What proxies in a cluster trust, as the leader has published it, or undefined if it has not. */
 export async function publishedRotation(
   { source, rootNamespace }: ClusterSettings,
   signal: AbortSignal,

@@ -5,7 +5,7 @@ import { type Account, type AccountKey, parseAccountKey } from '../model/credent
 export interface AccessReviewsOptions {
   /** Whether a service account may read the Secrets of its namespace. Rejects if that cannot be found out now. */
   readonly review: (account: Account) => Promise<boolean>;
-  /** Called when an answer changes; undefined: nobody needs it any more. */
+  /** Called when an answer changes, or with undefined when nobody needs it any more. */
   readonly write: (account: AccountKey, answer: { readonly allowed: boolean } | undefined) => void;
   readonly clock: Clock;
   /** Uniform in [0, 1). */

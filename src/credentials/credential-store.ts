@@ -3,7 +3,7 @@ import type { Credential, CredentialKey, CredentialPart } from '../model/credent
 import { type Entries, type Read, readCredential } from './read-credential.ts';
 
 export interface CredentialStoreOptions {
-  /** Called whenever something about an object changes; undefined: nobody needs it any more. */
+  /** Called whenever something about an object changes, or with undefined when nobody needs it any more. */
   readonly write: (key: CredentialKey, credential: Credential | undefined) => void;
   readonly clock: Clock;
   readonly signal: AbortSignal;

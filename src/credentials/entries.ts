@@ -1,7 +1,7 @@
 import { isObject } from '../api/json.ts';
 import { type Entries, credentialEntries } from './read-credential.ts';
 
-/** Those entries of a Secret that are read. Source: a file, which may have `stringData`, or the API server. */
+/** The entries of a Secret that are read. Source: a file, which may have `stringData`, or the API server. */
 export function entriesOfSecret({
   data,
   stringData,

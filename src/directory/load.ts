@@ -22,7 +22,7 @@ import { withIdentity } from './revisions.ts';
 export interface LoadedDirectory {
   /** Objects of every kind, in file order. */
   readonly objects: ReadonlyMap<SourceKindName, readonly KubernetesObject[]>;
-  /** Those of kinds that Fairlead does not know, as they are written. */
+  /** Objects of kinds that Fairlead does not know, as they are written. */
   readonly others: readonly KubernetesObject[];
   readonly reports: readonly FileReport[];
   /** Number of objects of kinds that Fairlead does not know. */

@@ -1,7 +1,7 @@
 /** The ways in which proxies differ. Each difference needs its own resources. */
 export type DemandKind = 'traits' | 'scopes' | 'routers' | 'workloads' | 'places';
 
-/** What a proxy demands of each kind; undefined: nothing. */
+/** What a proxy demands of each kind, or undefined if it demands nothing. */
 export type Demand = Readonly<Record<DemandKind, string | undefined>> & {
   /** How many its workload counts as: it may have any number of ports. */
   readonly workloadSize?: number;

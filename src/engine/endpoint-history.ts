@@ -46,7 +46,7 @@ export class EndpointHistory {
   readonly #uids = new Map<string, string | undefined>();
   /** Oldest first. */
   readonly #lost = new Set<Lost>();
-  /** Those of whose Pods nothing new has been sent since; oldest first. */
+  /** Lost endpoints of whose Pods nothing new has been sent since; oldest first. */
   readonly #unconfirmed = new Set<Lost>();
   readonly #byObject = new Map<string, Set<Lost>>();
   /** By Service, then address. */

@@ -79,7 +79,7 @@ export interface Engine extends Pick<
   readonly servingSince: () => number | undefined;
   /** Of the mesh config. */
   readonly trustDomain: () => string;
-  /** The same of the accounts of a cluster; undefined: it is not served. */
+  /** The same of the accounts of a cluster, or undefined if it is not served. */
   readonly trustDomainOf: (cluster: string) => string | undefined;
   readonly admission: Pick<Admission, 'refusals' | 'denied'>;
   /** Calls back when everything that a change means for a proxy is on its way; milliseconds since the change came. */

@@ -95,7 +95,7 @@ export class Generations {
     this.#recall(key);
   }
 
-  /** What the cluster keeps of an object, from before a restart or from another replica; undefined: nothing. */
+  /** What the cluster keeps of an object, from before a restart or from another replica. Undefined if that is nothing. */
   found(key: string, kept: KeptGenerations | undefined): void {
     if (kept === undefined) this.#kept.delete(key);
     else this.#kept.set(key, kept);

@@ -14,7 +14,7 @@ export interface ProxyClassBuilderOptions {
   readonly leave: (stream: string) => void;
   /** Whether resources of this kind are already computed. */
   readonly isMade: (traits: string) => boolean;
-  /** The views of the proxy, by key; undefined: it has none. */
+  /** The views of the proxy, by key, or undefined if it has none. */
   readonly viewsOf: (proxy: ConnectedProxy) => string | undefined;
   /** How many proxies have these views, as of the last commit. */
   readonly proxiesWith: (views: string) => number;
@@ -33,7 +33,7 @@ interface Making {
   readonly traits: string | undefined;
   /** The proxies that began it and are still connected. */
   readonly streams: Set<string>;
-  /** The views that remain to be built; undefined: none. */
+  /** The views that remain to be built, or undefined if none remain. */
   views: { readonly key: string; readonly shards: number } | undefined;
 }
 

@@ -39,7 +39,7 @@ interface Awaited {
 export class Replicas {
   readonly #options: ReplicasOptions;
   readonly #reports = new Map<string, Known>();
-  /** Those whose rejections do not count yet. */
+  /** Replicas whose rejections do not count yet. */
   readonly #untrusted = new Set<string>();
   /** Objects about which replicas were silent when they were asked for them; by key. */
   readonly #awaited = new Map<string, Awaited>();
@@ -101,7 +101,7 @@ export class Replicas {
     }
   }
 
-  /** What this replica tells the others; undefined: nothing yet. */
+  /** What this replica tells the others, or undefined if there is nothing yet. */
   own(): ReplicaReport | undefined {
     const servingSince = this.#options.servingSince();
     if (servingSince === undefined) return undefined;

@@ -14,7 +14,7 @@ export interface Suspect {
 export class Suspects {
   /** By namespace, and by key. */
   readonly #waiting = new Map<string, Map<string, Suspect>>();
-  /** Those that were tried beside a restriction, by key. */
+  /** Suspects that were tried beside a restriction, by key. */
   readonly #cleared = new Map<string, { readonly suspect: Suspect; readonly beside: Suspect }>();
 
   get isEmpty(): boolean {

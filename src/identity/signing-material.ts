@@ -11,7 +11,7 @@ export interface SigningMaterial {
   /** What peers need between leaf and root: begins with `certificate`, unless that is itself a root. */
   readonly intermediates: readonly string[];
   readonly roots: readonly string[];
-  /** The one of them that its chain ends in. */
+  /** The root that its chain ends in. */
   readonly root: string;
   /** When the first certificate of the chain expires, the root included. */
   readonly expires: Date;

@@ -121,7 +121,7 @@ const UNSUPPORTED: Readonly<Record<string, string>> = {
   'sidecar.istio.io/statsEvictionInterval': 'set it in a ConfigMap named by sidecar.istio.io/bootstrapOverride',
 };
 
-/** Those of Pods. */
+/** Annotations of Pods. */
 export const annotationNames: readonly string[] = [...Object.keys(readers), ...READ_ELSEWHERE];
 
 /** Whether somebody who creates Pods, or runs in them, knows the annotation. */

@@ -19,7 +19,7 @@ export function splitEvery(patch: Json): { readonly patch: Json; readonly every:
   return { patch: withSpec(patch, { containers: containers.filter((container) => container !== every) }), every };
 }
 
-/** The end of a sentence about a template; undefined: nothing is wrong. */
+/** The end of a sentence about a template, or undefined if nothing is wrong. */
 export function wrongInEvery(template: Json): string | undefined {
   const { every } = splitEvery(template);
   const member = Object.keys(every ?? {}).find((name) => name !== 'name' && !Object.hasOwn(KEYS, name));

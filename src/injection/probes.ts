@@ -99,7 +99,7 @@ class Rewrite {
   }
 }
 
-/** Those of an earlier run stay, unless a container has a new one. */
+/** Probers of an earlier run stay, unless a container has a new one. */
 function withProbers(pod: Json, probers: Probers): Json {
   if (Object.keys(probers).length === 0) return pod;
   return mapContainers(pod, (container) =>

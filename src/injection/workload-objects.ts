@@ -13,7 +13,7 @@ const TEMPLATES: Readonly<Record<string, readonly string[]>> = {
   CronJob: ['spec', 'jobTemplate', 'spec', 'template'],
 };
 
-/** The Pod template of an object, or a Pod itself, and the way there; undefined: it has none. */
+/** The Pod template of an object, or a Pod itself, and the way there, or undefined if it has none. */
 export function templateOf(object: Json): { readonly path: readonly string[]; readonly template: Json } | undefined {
   const kind = textIn(object, 'kind');
   const path = kind === 'Pod' ? [] : Object.hasOwn(TEMPLATES, kind) ? TEMPLATES[kind] : undefined;

@@ -29,7 +29,7 @@ export interface HttpFacts {
   readonly headers: readonly Header[];
   /** The proxy has added the peer's address to x-forwarded-for. */
   readonly addsAddress: boolean;
-  /** Of the token that was verified last; undefined: none. */
+  /** Of the token that was verified last, or undefined if there is none. */
   readonly claims: Json | undefined;
 }
 

@@ -9,7 +9,7 @@ import type { Unknown } from './truth.ts';
 
 /** What decides about requests to a router: the values from which its listeners are made. */
 export interface GatewayAccess {
-  /** Those that are open. */
+  /** The open listeners. */
   readonly listeners: readonly ListenerAccess[];
   readonly issuers: readonly JwtIssuer[];
   /** Target ports of the Services in front of the router, by their ports, oldest first. 0: none. */
@@ -60,7 +60,7 @@ export function judgeAtGateway(access: GatewayAccess, request: GatewayRequest, n
 
 const behindProxy: Unknown = { unknown: 'addresses in the header of the PROXY protocol, which cannot be specified' };
 
-/** The chain that takes the connection; undefined: none does. */
+/** The chain that takes the connection, or undefined if none does. */
 export function chainOf(
   { chains }: SettledGatewayListener,
   { http }: Pick<GatewayRequest, 'http'>,

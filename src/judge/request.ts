@@ -2,7 +2,7 @@ import type { Unknown } from './truth.ts';
 
 /** A connection, as the filters of the proxy that takes it see it. */
 export interface Connection {
-  /** SPIFFE ID in the peer's certificate; undefined: none. */
+  /** SPIFFE ID in the peer's certificate, or undefined if there is none. */
   readonly peer: string | Unknown | undefined;
   /** The port on which the workload itself listens. */
   readonly port: number;

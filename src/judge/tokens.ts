@@ -7,9 +7,9 @@ import { type TokenCarrier, tokensFor } from './token-places.ts';
 import { type Failure, type VerifiedToken, verifyToken } from './verify-token.ts';
 
 export interface Authentication {
-  /** Why the request is refused; undefined: it is not. */
+  /** Why the request is refused, or undefined if it is not. */
   readonly refusal?: { readonly status: 401 | 403; readonly by: JwtIssuer; readonly reason: string };
-  /** Of the token that was verified last; undefined: none. */
+  /** Of the token that was verified last, or undefined if there is none. */
   readonly claims: Json | undefined;
   /** As they are afterwards: without tokens, with what is made of them. */
   readonly headers: readonly Header[];

@@ -20,7 +20,7 @@ export interface MeshClusters {
   isRunning(pod: string): boolean;
   /** Of the mesh config; `cluster.local` before the first commit. */
   trustDomain(): string;
-  /** The same of the accounts of a cluster; undefined: it is not served. */
+  /** The same of the accounts of a cluster, or undefined if it is not served. */
   trustDomainOf(cluster: string): string | undefined;
   /** By network. */
   readonly networkGateways: Collection<NetworkGateways>;

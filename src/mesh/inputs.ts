@@ -130,7 +130,7 @@ export interface RejectedGeneration {
 
 /** What is known of an object whose newest generation is not to be in force yet. */
 export interface WaitingObject {
-  /** The one that is; absent: nothing of it. */
+  /** The generation that is in force; absent if nothing of the object is. */
   readonly instead?: KubernetesObject;
   /** For what it waits, and for how long: a sentence. */
   readonly waits: string;

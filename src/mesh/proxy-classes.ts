@@ -13,7 +13,7 @@ export interface ProxyClasses {
   preview(proxy: ConnectedProxy): ResolvedProxy;
   /** Whether anything is computed for proxies with these traits. */
   isMade(traits: string): boolean;
-  /** Key of the views that the proxy has, or would have; undefined: it is not accepted. */
+  /** Key of the views that the proxy has, or would have, or undefined if it is not accepted. */
   viewsOf(proxy: ConnectedProxy): string | undefined;
   /** How many proxies have these views. */
   proxiesWith(views: string): number;

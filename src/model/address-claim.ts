@@ -8,7 +8,7 @@ export interface AllocatedAddress {
 
 /** What a ServiceEntry means for automatic addresses. */
 export interface AddressClaim extends Aged {
-  /** Those that are to have an address of each family; canonical and distinct. */
+  /** Hosts that are to have an address of each family; canonical and distinct. */
   readonly hosts: readonly string[];
   /** What its status has. */
   readonly held: readonly AllocatedAddress[];

@@ -156,7 +156,7 @@ export interface ResolvedAuthorizer {
 export interface AuthorizationStep {
   /** LOG never refuses anything. */
   readonly action: 'ALLOW' | 'DENY' | 'LOG';
-  /** Those of its policies that are enforced, also without a rule that is left. */
+  /** Its enforced policies, even if no rule of theirs is left. */
   readonly policies: readonly ObjectRef[];
   /** Absent: nothing is enforced. Empty: nothing matches, and ALLOW refuses everything. */
   readonly enforced?: readonly NamedRule[];

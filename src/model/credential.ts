@@ -135,7 +135,7 @@ export interface SecretProvider {
   readonly keepsPrefix: boolean;
 }
 
-/** The one that listens in the proxy's own Pod. Source: Istio's `sds-external`. */
+/** The provider that listens in the proxy's own Pod. Source: Istio's `sds-external`. */
 export const socketProvider: SecretProvider = { cluster: 'sds-external', authority: '', keepsPrefix: true };
 
 const provided = 'sds://';

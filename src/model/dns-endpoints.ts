@@ -35,7 +35,7 @@ const byPort = remembered((endpoints: readonly Endpoint[]) => ({
   ),
 }));
 
-/** Those that take connections with mutual TLS. */
+/** The endpoints that take connections with mutual TLS. */
 export function withMtls(endpoints: readonly Endpoint[], use: MtlsUse): readonly Endpoint[] {
   return endpoints.filter((endpoint) => endpoint.tlsMode === 'istio' && usesMtls(endpoint, use));
 }

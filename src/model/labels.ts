@@ -12,7 +12,7 @@ interface Labeled {
   readonly labels: Labels;
 }
 
-/** Those that a selector selects, in their order. There may be as many selectors as elements: most are not compared. */
+/** The elements that a selector selects, in their order. There may be as many selectors as elements: most are not compared. */
 export function selected<Element extends Labeled>(all: readonly Element[], selector: Labels): readonly Element[] {
   let few = all;
   for (const [name, value] of Object.entries(selector)) {

@@ -19,7 +19,7 @@ export interface MeshConfig {
 export interface SecuritySettings {
   readonly trustDomain: string;
   readonly trustDomainAliases: readonly string[];
-  /** Those extensionProviders that decide about requests, and can be used. */
+  /** The extensionProviders that decide about requests, and can be used. */
   readonly authorizers: readonly Authorizer[];
   /** Of the extension provider `sds`, which has the secrets of servers with names that begin with `sds://`. */
   readonly secretProvider?: ProviderService & { readonly name: string };

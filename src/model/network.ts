@@ -67,7 +67,7 @@ function inTurns(lists: readonly (readonly NetworkGateway[])[]): readonly Networ
   return [...found.values()];
 }
 
-/** Those that a proxy can reach, of the endpoint's own cluster if there are any. */
+/** The gateways that a proxy can reach, of the endpoint's own cluster if there are any. */
 export function gatewaysFor(
   gateways: readonly NetworkGateway[],
   cluster: string,

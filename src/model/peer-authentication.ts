@@ -59,7 +59,7 @@ export function acceptingAll(newest: PeerModes, former: readonly PeerModes[]): P
   return { mode, ports };
 }
 
-/** What sets the mode of a port; undefined: nothing does. */
+/** What sets the mode of a port, or undefined if nothing does. */
 export function sourceOfMode({ mesh, namespace, workload }: PeerAuthentications, port: number): Source | undefined {
   if (workload?.ports[port] !== undefined) return { object: workload.ref, field: `spec.portLevelMtls["${port}"].mode` };
   const policy = [workload, namespace, mesh].find((one) => one?.mode !== undefined);

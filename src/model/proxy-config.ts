@@ -9,7 +9,7 @@ export interface ProxyConfigModel extends PolicyObject {
   readonly imageType?: string;
 }
 
-/** Those of one Pod, at most one of each kind. Each wins over those before it. */
+/** The ProxyConfigs of one Pod, at most one of each kind. Each wins over the one before it. */
 export interface ProxyConfigsOfPod {
   /** Without a selector, in the root namespace. */
   readonly mesh?: ProxyConfigModel;

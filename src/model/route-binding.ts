@@ -102,9 +102,9 @@ export interface RouteNeeds {
   readonly clients: readonly string[];
   /** Labels of clients. */
   readonly selectors: readonly Labels[];
-  /** Those of rules for requests that also apply to routers. */
+  /** Selectors of rules for requests that also apply to routers. */
   readonly routerSelectors: readonly Labels[];
-  /** Including those of mirrors. */
+  /** Targets of mirrors are among them. */
   readonly targets: readonly RouteTarget[];
 }
 

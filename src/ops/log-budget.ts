@@ -31,7 +31,7 @@ export class LogBudget implements Logger {
   readonly #log: Logger;
   readonly #rate: LogRate;
   readonly #now: () => number;
-  /** The one that was used last comes last. */
+  /** The budget that was used last comes last. */
   readonly #budgets = new Map<string, Budget>();
   readonly #shared: Budget;
   /** Lines dropped so far. */

@@ -14,7 +14,7 @@ export interface MetricSources {
   readonly notAdmitted: () => Readonly<Record<string, number>>;
   /** Callers on the secure port that did not prove who they are, or are not who they say, by reason. */
   readonly unauthenticated?: () => Iterable<readonly [string, number]>;
-  /** When the certificates expire that the authority signs with; undefined: there is none yet. */
+  /** When the certificates expire that the authority signs with, or undefined if there is none yet. */
   readonly authority?: () => { readonly root: Date; readonly chain: Date } | undefined;
   readonly suppressedLines: () => number;
   /** Errors that nothing handled. */

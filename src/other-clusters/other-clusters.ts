@@ -23,7 +23,7 @@ export interface OtherClusters extends FollowedClusters {
   readonly readNamespace: RemoteClusters['readNamespace'];
 }
 
-/** @param from where kubeconfigs are; undefined: there are none. */
+/** @param from where kubeconfigs are, or undefined if there are none. */
 export function followOtherClusters(
   { mesh, revision, insecureRemoteClusters, clusterMesh }: Config,
   engine: Engine,

@@ -12,7 +12,7 @@ export interface AuthenticatorOptions {
   readonly aliases: Readonly<Record<string, string>>;
   /** The trust domain of a cluster's accounts; undefined: the cluster is not served, or not yet. */
   readonly trustDomainOf: (cluster: string) => string | undefined;
-  /** Issues the tokens of the own cluster; undefined: there is no API server, and no such token is accepted. */
+  /** Issues the tokens of the own cluster, or undefined if there is no API server, and no such token is accepted. */
   readonly own: TokenIssuer | undefined;
   /** Issue the tokens of other clusters. */
   readonly others: TokenIssuers;

@@ -30,7 +30,7 @@ export interface CredentialsOptions extends Omit<AuthenticatorOptions, 'now' | '
 /** Whose a certificate is, and until when. */
 export interface Audited {
   readonly identity: string;
-  /** The one that vouches for the account: others may have an account of the same name. */
+  /** The cluster that vouches for the account: others may have an account of the same name. */
   readonly cluster: string;
   readonly until: string;
   readonly serial: string;

@@ -81,7 +81,7 @@ function selectEndpoints<Form>(input: AssignmentInput<Form>): readonly Assignabl
   );
 }
 
-/** Those that are used first, and those that are used once no healthy one is left of them. */
+/** The endpoints that are used first, and those that are used once none of the first is healthy. */
 function byAffinity<Form>(
   endpoints: readonly AssignableEndpoint<Form>[],
   affinity: Affinity = 'none',

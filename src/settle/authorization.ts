@@ -13,13 +13,13 @@ import type { Source } from '../model/provenance.ts';
 import { trustedPrincipals, trustedDomains } from './trust-domains.ts';
 
 export interface AuthorizationInput {
-  /** Those of the root namespace first, oldest first. */
+  /** Policies of the root namespace first, oldest first. */
   readonly policies: readonly AuthorizationPolicyModel[];
   /** What the filters are for: requests, or connections without a protocol that is understood. */
   readonly layer: 'http' | 'tcp';
   /** The mesh's own trust domain, then its aliases. */
   readonly trustDomains: readonly [string, ...string[]];
-  /** Those whose tokens are accepted. */
+  /** Issuers whose tokens are accepted. */
   readonly issuers: readonly string[];
   /** The service for the name of an extension provider; undefined if it cannot be asked. */
   readonly authorizerOf: (provider: string) => ResolvedAuthorizer | undefined;
@@ -46,7 +46,7 @@ export function settleAuthorization(input: AuthorizationInput): AuthorizationSte
   };
 }
 
-/** Those that a gRPC server without an Envoy knows: no audits, and nothing that is only tried. */
+/** The steps that a gRPC server without an Envoy knows: no audits, and nothing that is only tried. */
 export function stepsOfGrpcServer({ external, local }: AuthorizationSteps): readonly AuthorizationStep[] {
   return [...external, ...local].flatMap(({ action, policies, enforced }) =>
     action === 'LOG' || enforced === undefined ? [] : [{ action, policies, enforced, shadowPrefix: '' }],

@@ -6,7 +6,7 @@ import { audiencesOf, compareRules } from './rule-selection.ts';
 import type { DestinationRuleModel, Subset } from '../model/traffic-policy.ts';
 
 export interface MergedRules {
-  /** Those with a selector first, then oldest first. */
+  /** Rules with a selector first, then oldest first. */
   readonly rules: readonly DestinationRuleModel[];
   readonly problems: readonly Problem[];
 }

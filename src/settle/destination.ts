@@ -13,7 +13,7 @@ export interface NamedService {
   readonly service: MeshService | undefined;
   /** The rule that the client uses for it. */
   readonly rule: DestinationRuleModel | undefined;
-  /** Those of a service that Envoy resolves; others have clusters without endpoints. */
+  /** The endpoints of a service that Envoy resolves; others have clusters without endpoints. */
   readonly endpoints: EndpointSummary;
 }
 

@@ -10,7 +10,7 @@ import type { BoundServer, GatewayModel, GatewayServer, MergedListener } from '.
 import { type Traits, wildcardAddress } from '../model/traits.ts';
 
 export interface MergeInput {
-  /** Those that select the router, oldest first. */
+  /** The Gateways that select the router, oldest first. */
   readonly gateways: readonly GatewayModel[];
   /** The port that the router opens for a server port, as mapped by a Service in front of it. */
   readonly targetPort: (port: number) => number;

@@ -30,7 +30,7 @@ export interface ChainInput {
   readonly port: ServicePort;
   readonly client: Client;
   readonly summary: EndpointSummary;
-  /** Those that this client sees for the host. */
+  /** The routes that this client sees for the host. */
   readonly routes: readonly ConnectionRoutes[];
   /** Of what the routes on this port lead to. */
   readonly targets: Targets;

@@ -222,7 +222,7 @@ export class NamespaceFilter implements ObjectSink, Selecting {
     if (this.options.own !== undefined) this.options.discovery.configured(map as ConfigMap | undefined);
   }
 
-  /** One that has nothing need not know. */
+  /** A filter with nothing to filter need not follow. */
   private follow(): void {
     if (this.objects.size + this.labels.size > 0) this.options.discovery.follow(this);
     else this.options.discovery.unfollow(this);

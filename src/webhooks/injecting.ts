@@ -8,7 +8,7 @@ import { diff } from './json-patch.ts';
 type Labels = Readonly<Record<string, string>>;
 
 export interface InjectingOptions {
-  /** The newest that is usable; undefined: there is none yet. */
+  /** The newest that is usable, or undefined if there is none yet. */
   readonly injector: () => Injector | undefined;
   /** The mesh config as users write it, parsed, for Pods of a cluster; absent: of the own one. */
   readonly meshConfig: (cluster?: string) => Json;

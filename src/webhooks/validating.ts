@@ -77,7 +77,7 @@ function messageOf(errors: readonly ObjectFinding[]): string {
   return [...lines, ...(more > 0 ? [`and ${more} more errors; "fairlead check" prints them all`] : [])].join('\n');
 }
 
-/** Those that `before` does not have as often. What moves within a list is not new. */
+/** The findings that `before` does not have as often. What moves within a list is not new. */
 function without(errors: readonly ObjectFinding[], before: readonly ObjectFinding[]): readonly ObjectFinding[] {
   const key = ({ field, message }: ObjectFinding): string => `${field.replace(/\[\d+\]/g, '[]')}: ${message}`;
   const known = new Map<string, number>();

@@ -10,7 +10,7 @@ import type { Sent } from './sent.ts';
 export interface Standing {
   /** Everything is owed. */
   readonly all: boolean;
-  /** Names that are owed; undefined: none. */
+  /** Names that are owed, or undefined if there are none. */
   readonly pending: Names | undefined;
   readonly inFlight: InFlight;
   /** What the client rejects of these names now. */

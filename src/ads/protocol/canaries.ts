@@ -373,7 +373,7 @@ function forget(build: Build, now: number): void {
   }
 }
 
-/** Those that must still wait are added again when their turn comes. */
+/** Clients that must still wait are added again when their turn comes. */
 function wake(build: Build): void {
   const waiting = [...build.waiting];
   build.waiting.clear();

@@ -56,7 +56,7 @@ export class Interest {
     return [this.wildcard ? EVERYTHING : NAMES, this.names];
   }
 
-  /** The same as one object; undefined: there are both a wildcard and names. */
+  /** The same as one object, or undefined if there are both a wildcard and names. */
   get only(): object | undefined {
     if (!this.wildcard) return this.names;
     return this.names.size === 0 ? EVERYTHING : undefined;

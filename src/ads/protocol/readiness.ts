@@ -75,7 +75,7 @@ export class Readiness {
     return new Set([...names].filter((name) => now - (this.#since.get(name) ?? now) < this.#times.timeoutMs));
   }
 
-  /** Those that nothing names any more, except what the client may yet use, or has used until a moment ago. */
+  /** Names that nothing refers to any more, except what the client may yet use, or has used until a moment ago. */
   #left(names: ReadonlySet<string>, parties: Parties, now: number): ReadonlySet<string> {
     const { lasting, awaited } = usesOf(parties, this.#references, names, now);
     const usedAt = new Map([...this.#usedAt].filter(([name]) => names.has(name)));

@@ -10,7 +10,7 @@ export type BroughtNames = ReadonlyMap<string, readonly Rollout[]>;
 /** What rollouts under way have brought to a batch. */
 export interface BroughtIn {
   readonly names: BroughtNames;
-  /** Those that have brought all of it. */
+  /** The rollouts that have brought all of it. */
   readonly whole: readonly Rollout[];
   /** Other worlds have the batch, too. */
   readonly isCommon: boolean;
@@ -79,7 +79,7 @@ export class Brought {
     return found;
   }
 
-  /** Those that have brought all of a list to a root. */
+  /** The rollouts that have brought all of a list to a root. */
   along({ list }: Root, child: List): readonly Rollout[] {
     return underWay(this.#children.get(list)?.get(child));
   }

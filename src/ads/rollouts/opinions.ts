@@ -55,12 +55,12 @@ export class Opinions {
     this.#audience = audience;
   }
 
-  /** Those that may yet take it or reject it, or have rejected it. */
+  /** The clients that may yet take it or reject it, or have rejected it. */
   get waiting(): Audience['waiting'] {
     return this.#audience.waiting;
   }
 
-  /** Those that have acknowledged it. */
+  /** The clients that have acknowledged it. */
   get takers(): Audience['takers'] {
     return this.#audience.takers;
   }

@@ -19,7 +19,7 @@ export interface StateRejection {
  */
 export class RejectedState implements RejectedByName {
   readonly #names: Names;
-  /** Those that it has also rejected by name. */
+  /** Resources that it has also rejected by name. */
   readonly #named: ReadonlyMap<string, Rejected>;
   readonly #rejection: StateRejection;
 

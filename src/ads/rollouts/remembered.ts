@@ -3,7 +3,7 @@ import type { Reached } from './reached.ts';
 /** Of many tenants: several of these see the same. At least half of it is kept. */
 const MOST = 128;
 
-/** With the only tenant of its clients; undefined: there are several, or none has proven of which it is. */
+/** With the only tenant of its clients, or undefined if there are several, or no client has proven its tenant. */
 type Known<T> = Map<T, string | undefined>;
 
 /**

@@ -43,7 +43,7 @@ export class Rollout {
   readonly registry: Registry;
   /** The object restricts clients: none of them can delay it for others, or have it taken back. */
   readonly restricts: boolean;
-  /** Those with somebody waiting, and others whose end has not been noticed yet. */
+  /** Concerns with somebody waiting, and others whose end has not been noticed yet. */
   readonly concerns = new Set<Concern>();
   /** How many of them count as open. */
   open = 0;
@@ -72,7 +72,7 @@ export class Rollout {
   /** Its publication has gone to everybody, and it is known whom it concerns. */
   isDecided = false;
 
-  /** Those that have not acknowledged everything, whether or not they have rejected something. */
+  /** The clients that have not acknowledged everything, whether or not they have rejected something. */
   waiting(): ReadonlySet<Recipient> {
     return union([...this.concerns].map(({ waiting }) => waiting));
   }

@@ -7,7 +7,7 @@ import type { Served } from './served.ts';
 export interface Difference {
   readonly was: Served | undefined;
   readonly now: Served | undefined;
-  /** Those that it is part of. */
+  /** The rollouts that it is part of. */
   readonly rollouts: readonly Rollout[];
 }
 

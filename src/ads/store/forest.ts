@@ -20,9 +20,9 @@ export interface News {
   readonly root: Root;
   /** One object for all roots with the same {@link lists}. */
   readonly changes: Changes;
-  /** Those of the root that have changed; undefined: it has other lists now. */
+  /** The lists of the root that have changed, or undefined if it has other lists now. */
   readonly lists: readonly List[] | undefined;
-  /** Those who have not looked at it yet; undefined: it is part of no rollout. */
+  /** The clients that have not looked at it yet, or undefined if it is part of no rollout. */
   readonly look: Concern | undefined;
 }
 

@@ -25,7 +25,7 @@ export interface MemberChange {
   readonly qualifier: string;
   /** Absent: it left. */
   readonly resource?: EncodedResource;
-  /** Those that this is part of; absent: none. */
+  /** The rollouts that this is part of; absent if there are none. */
   readonly rollouts?: readonly Rollout[];
 }
 
@@ -33,7 +33,7 @@ export interface MemberChange {
 export interface ListChange {
   readonly list: string;
   readonly children?: readonly string[];
-  /** Those that this is part of; absent: none. */
+  /** The rollouts that this is part of; absent if there are none. */
   readonly rollouts?: readonly Rollout[];
 }
 
@@ -43,7 +43,7 @@ export interface WorldChange {
   readonly world?: World;
   /** The proxy cannot be served as it describes itself. The stream ends with this text. */
   readonly error?: string;
-  /** Those that this is part of; absent: none. */
+  /** The rollouts that this is part of; absent if there are none. */
   readonly rollouts?: readonly Rollout[];
 }
 

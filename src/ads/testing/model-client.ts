@@ -37,7 +37,7 @@ class ModelType {
   heard = NOTHING;
   /** Delta: names that the server was asked for, and has not sent since. */
   readonly unanswered = new Set<string>();
-  /** Those requested after the last rejection: what the server knows is answered at once, rejected or not. */
+  /** Names requested after the last rejection: what the server knows is answered at once, rejected or not. */
   readonly pressing = new Set<string>();
   /** Nonces of responses whose answer the server has not heard. */
   #sent: string[] = [];

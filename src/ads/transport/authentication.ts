@@ -6,7 +6,7 @@ export interface Caller {
   /** IP address. */
   readonly address: string;
   readonly certificate: ClientCertificate;
-  /** From `authorization: Bearer …`; undefined: none. */
+  /** From `authorization: Bearer …`, or undefined if there is none. */
   readonly token: string | undefined;
   /** Metadata `clusterid`: where the token was issued; empty: not said. */
   readonly cluster: string;

@@ -72,7 +72,7 @@ class Waits {
   readonly #whole = new StateAge();
   readonly #piece = new StateAge();
 
-  /** Whether the message, or the wait for its next piece, has lasted longer than that; undefined: there is none. */
+  /** Whether the message, or the wait for its next piece, has lasted longer than that. Undefined if there is none. */
   exceed(
     { whole, standstill, bytesPerMs }: Patience,
     { message, piece, received }: { message: number | undefined; piece: number | undefined; received: number },

@@ -25,9 +25,9 @@ import { type PortCertificate, SecurePort } from './secure-port.ts';
 import type { StreamKind } from './stream-kind.ts';
 
 export interface AdsServer {
-  /** Of the plaintext port; undefined: there is none. */
+  /** Of the plaintext port, or undefined if there is none. */
   readonly port: number | undefined;
-  /** Of the secure port; undefined: there is none. */
+  /** Of the secure port, or undefined if there is none. */
   readonly securePort: number | undefined;
   /** What the secure port presents to connections from now on. Throws if its parts do not fit each other. */
   present(certificate: PortCertificate): void;

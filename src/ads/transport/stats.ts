@@ -127,7 +127,7 @@ export interface TypeState {
   readonly acked: string;
   /** How long ago something was sent last; undefined: never. Milliseconds. */
   readonly sentMs: number | undefined;
-  /** How long the oldest response has gone without an answer; undefined: there is none. Milliseconds. */
+  /** How long the oldest response has gone without an answer, or undefined if there is none. Milliseconds. */
   readonly unansweredMs: number | undefined;
   /** What the client says against what it was sent. */
   readonly error: string | undefined;

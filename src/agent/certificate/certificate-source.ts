@@ -5,7 +5,7 @@ export interface CertificateSource {
   readonly current: Certificate | undefined;
   /** All roots that peers may have, PEM; empty until there is a certificate. */
   readonly roots: string;
-  /** Why there is no certificate; undefined: there is one. */
+  /** Why there is no certificate, or undefined if there is one. */
   readonly problem: string | undefined;
   /** Calls it when the certificate or the roots change. */
   onChange(listener: () => unknown): () => void;

@@ -6,7 +6,7 @@ export interface Certificate {
   /** The certificate and its intermediates. */
   readonly chain: string;
   readonly key: string;
-  /** Those that came with it. */
+  /** The roots that came with it. */
   readonly roots: string;
 }
 

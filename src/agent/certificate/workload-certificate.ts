@@ -65,7 +65,7 @@ export class WorkloadCertificate implements CertificateSource {
     return mergeRoots([this.#current.roots, ...(this.#options.trusted ?? []), ...this.#trusted]);
   }
 
-  /** Why there is no certificate; undefined: there is one. */
+  /** Why there is no certificate, or undefined if there is one. */
   get problem(): string | undefined {
     return this.#current === undefined ? this.#problem : undefined;
   }

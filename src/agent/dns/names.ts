@@ -29,7 +29,7 @@ export interface NameContext {
   readonly search: string;
 }
 
-/** A host that has changed; undefined: it is gone. */
+/** A host that has changed, or undefined if it is gone. */
 export type HostChange = readonly [host: string, addresses: HostAddresses | undefined];
 
 /** The hosts that the control plane has sent. Other forms of their names are derived when they are looked up. */

@@ -80,7 +80,7 @@ function read(file: string): Remembered | undefined {
   }
 }
 
-/** What the system says of a process; undefined: it has ended, or there is no /proc. */
+/** What the system says of a process, or undefined if it has ended, or there is no /proc. */
 function look(
   pid: number,
 ): { readonly started: string; readonly executable: string; readonly parent: number } | undefined {

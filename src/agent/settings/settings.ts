@@ -52,7 +52,7 @@ export interface AgentSettings extends AgentOptions {
   /** Milliseconds; undefined: the fixed time of `terminationDrainDuration`. */
   readonly exitOnZeroConnections: { readonly atLeast: number } | undefined;
   readonly dnsCapture: boolean;
-  /** Where gRPC's libraries in other containers look for their bootstrap; undefined: there are none. */
+  /** Where gRPC's libraries in other containers look for their bootstrap, or undefined if there are none. */
   readonly grpcBootstrapFile: string | undefined;
   /** Without one, gRPC's libraries are the only clients of this agent. */
   readonly hasEnvoy: boolean;

@@ -3,7 +3,7 @@ export interface OwnFigures {
   readonly connected: boolean;
   /** Undefined: only its provider knows. */
   readonly hasCertificate: boolean | undefined;
-  /** For how many seconds its certificate is still valid, below zero once it is not; undefined: it has none. */
+  /** For how many seconds its certificate is still valid, below zero once it is not, or undefined if it has none. */
   readonly certificateSeconds: number | undefined;
   /** Errors that nothing handled: bugs. */
   readonly unexpectedErrors: number;

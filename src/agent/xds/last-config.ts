@@ -105,7 +105,7 @@ export class LastConfig {
     this.#pendingBytes = 0;
   }
 
-  /** What was saved, and when; undefined: nothing that can be read. */
+  /** What was saved, and when, or undefined if there is nothing that can be read. */
   load():
     { readonly saved: Date; readonly resources: ReadonlyMap<string, ReadonlyMap<string, Uint8Array>> } | undefined {
     try {

@@ -38,7 +38,7 @@ export class OwnRights {
     this.options = options;
   }
 
-  /** Those of the rights that are looked after which the account does not have. */
+  /** The watched rights that the account lacks. */
   missing(): readonly Right[] {
     return [...this.allowed].flatMap(([right, allowed]) => (allowed ? [] : [right]));
   }

@@ -42,7 +42,7 @@ export async function putSecret(
   content: {
     readonly type: string;
     readonly entries: Readonly<Record<string, string>>;
-    /** What is replaced; undefined: it is created. */
+    /** What is replaced, or undefined if it is created. */
     readonly former: Pick<StoredSecret, 'metadata'> | undefined;
   },
   signal: AbortSignal,

@@ -16,7 +16,7 @@ export interface InformerStats {
   readonly stalenessSeconds: number;
 }
 
-/** Those of several informers that read one kind together. */
+/** The figures of several informers that read one kind together. */
 export function joinedStats(all: readonly InformerStats[]): InformerStats {
   const [only] = all;
   if (only !== undefined && all.length === 1) return only;

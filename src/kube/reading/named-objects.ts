@@ -35,7 +35,7 @@ export interface NamedObjectSink {
   found(key: string, content: NamedContent | undefined): void;
   /** The object cannot be read; tried again until it can. What was found before stays valid. */
   failed(key: string, error: ApiError): void;
-  /** Those who name it name too many. */
+  /** The objects that name it name too many. */
   refused(key: string): void;
 }
 
@@ -59,7 +59,7 @@ export const mostForeignOfAll = 5_000;
 
 interface Watched {
   readonly object: NamedObject;
-  /** The namespace for which it counts, and what ends its watch; undefined: there are too many. */
+  /** The namespace for which it counts, and what ends its watch, or undefined if there are too many. */
   readonly place: { readonly by: string; readonly end: AbortController } | undefined;
 }
 
@@ -104,7 +104,7 @@ export class NamedObjects {
     this.fillSoon();
   }
 
-  /** Those that had no room have it now. Many may leave at once. */
+  /** Names that had no room have it now. Many may leave at once. */
   private fillSoon(): void {
     if (this.isFilling) return;
     this.isFilling = true;

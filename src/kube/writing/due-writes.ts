@@ -3,7 +3,7 @@ import { TokenBucket } from '../client/token-bucket.ts';
 import { Turns } from './turns.ts';
 
 export interface DueWritesOptions {
-  /** What is to be written for a key now; undefined: nothing. The write must not reject. */
+  /** What is to be written for a key now, or undefined if there is nothing. The write must not reject. */
   readonly next: (key: string) => (() => Promise<void>) | undefined;
   /** A write for this key has ended. */
   readonly ended: (key: string) => void;

@@ -69,7 +69,7 @@ export function mergeEntries(
   return changed ? merged : undefined;
 }
 
-/** What an entry of ours is about; undefined: it is not ours. */
+/** What an entry of ours is about, or undefined if it is not ours. */
 function placeOf(list: EntryList, entry: unknown): Place | undefined {
   if (!isObject(entry)) return undefined;
   if (list === 'listeners') {
@@ -104,7 +104,7 @@ function differingFacts(entry: Json, place: Place): Json | undefined {
   return isTold ? undefined : facts;
 }
 
-/** The conditions that a status has at a place; undefined: none. */
+/** The conditions that a status has at a place, or undefined if there is none. */
 export function conditionsAt(status: Json, place: Place): unknown {
   if (place.in === 'object') return status['conditions'];
   const key = placeKey(place);

@@ -39,7 +39,7 @@ export interface GenerationsInForceOptions {
   readonly revision: (key: string) => string | undefined;
   /** What is to be there, or nothing. Undecided: it stays as it is. */
   readonly wanted: (key: string) => GenerationInForce | 'nothing' | 'undecided';
-  /** What is there; undefined: nothing. */
+  /** What is there, or undefined if there is nothing. */
   readonly found: (key: string, there: KubernetesObject | undefined) => void;
   readonly signal: AbortSignal;
 }

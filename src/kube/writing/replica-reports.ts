@@ -18,9 +18,9 @@ export interface ReplicaReportsOptions {
   readonly outages: Outages;
   /** That of this replica. */
   readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string };
-  /** What is to be published; undefined: nothing yet. */
+  /** What is to be published, or undefined if there is nothing yet. */
   readonly own: () => Json | undefined;
-  /** What another replica (`namespace/name`) has published; undefined: it is gone. */
+  /** What another replica (`namespace/name`) has published, or undefined if it is gone. */
   readonly found: (name: string, spec: unknown) => void;
   readonly signal: AbortSignal;
 }
@@ -46,7 +46,7 @@ export class ReplicaReports {
   private nextAt = Number.NEGATIVE_INFINITY;
   private writing: Promise<void> | undefined;
   private readonly backoff: Backoff;
-  /** Ends the wait after a failure; undefined: there is none, or no reason to end it. */
+  /** Ends the wait after a failure, or undefined if there is none, or no reason to end it. */
   private cancel: (() => void) | undefined;
 
   constructor(options: ReplicaReportsOptions) {

@@ -79,7 +79,7 @@ export function statusChange(
   return { before: there, said, status, expected: { ...there, ...status } };
 }
 
-/** The lists that differ; undefined: none does. */
+/** The lists that differ, or undefined if none does. */
 function mergedLists(
   there: Json,
   said: readonly DesiredConditions[],

@@ -83,7 +83,7 @@ export class WebhookConfiguration {
     return this.options.name;
   }
 
-  /** Whether the API server has been told our roots; undefined: there is no such configuration, or no roots yet. */
+  /** Whether the API server has been told our roots. Undefined without such a configuration, and before there are roots. */
   get isRight(): boolean | undefined {
     const roots = this.options.roots();
     if (this.current === undefined || roots === '') return undefined;

@@ -25,7 +25,7 @@ export interface Patches {
   isPatched(read: Reader, set: string, slot: Slot): boolean;
   /** Whether one of these names what {@link subjectOf} says of the slot: it stands for nothing else. */
   isNamed(read: Reader, set: string, slot: Slot): boolean;
-  /** Those sets of a scope that concern the services of a namespace. Undefined: none. */
+  /** The sets of a scope that concern the services of a namespace. Undefined if none do. */
   ofView(
     read: Reader,
     { patches, traits }: Pick<Scope, 'patches' | 'traits'>,

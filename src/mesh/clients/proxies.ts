@@ -40,7 +40,7 @@ export interface AcceptedProxy {
   /** The place from which it sees endpoints. */
   readonly topology: Topology;
   readonly topologyKey: string;
-  /** What only the proxy itself says about that place; undefined: nothing that matters. */
+  /** What only the proxy itself says about that place, or undefined if nothing of it matters. */
   readonly claimedPlace: string | undefined;
   /** What the workload serves is computed once per class. */
   readonly workload: WorkloadClass;

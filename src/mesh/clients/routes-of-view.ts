@@ -190,7 +190,7 @@ function partsOf(list: string, view: View, read: Reader, deps: ViewRouteDeps): V
   return all;
 }
 
-/** Those clients of a public view that are in its own namespace. */
+/** The clients of a public view that are in its own namespace. */
 export const ownClients = (view: View): View => ({ ...view, client: view.namespace });
 
 /** Of the listener. 0: for all ports. */

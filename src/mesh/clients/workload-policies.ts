@@ -25,9 +25,9 @@ export interface PolicySet {
   /** For which services are visible to its proxies. */
   readonly namespace: string;
   readonly sidecar: string;
-  /** Keys of AuthorizationPolicies: those of the root namespace first, oldest first. */
+  /** Keys of AuthorizationPolicies: the root namespace's first, oldest first. */
   readonly authorization: readonly string[];
-  /** Keys of RequestAuthentications: those of the root namespace last, oldest first. */
+  /** Keys of RequestAuthentications: the root namespace's last, oldest first. */
   readonly requests: readonly string[];
 }
 

@@ -5,7 +5,7 @@ import { type HostSet, haveCommon, hostSet, overlaps } from '../../model/host-se
 /** The hosts of a Gateway's servers. */
 export interface GatewayHosts {
   readonly all: Hosts;
-  /** Of the servers that take each kind of routes; undefined: there are none. `tls`: those that forward by server name. */
+  /** Of the servers for each kind of routes. Undefined without such servers. `tls`: servers that forward by server name. */
   readonly taking: Readonly<Record<RouteKind, Hosts | undefined>>;
 }
 

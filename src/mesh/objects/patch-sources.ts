@@ -99,7 +99,7 @@ export function declarePatchSources(graph: Graph, frontEnds: readonly PatchFront
 /** Group of the objects that patch all proxies of a namespace. */
 const ofNamespace = (namespace: string): string => `${namespace}|`;
 
-/** Those in a namespace that select these labels. */
+/** The targets in a namespace that select these labels. */
 function targetsIn(read: Reader, bySelector: Index<PatchTarget>, namespace: string, labels: Labels): PatchTarget[] {
   return [ofNamespace(namespace), ...labelKeys(namespace, labels)]
     .flatMap((group) => read.group(bySelector, group))

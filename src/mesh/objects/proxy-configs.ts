@@ -18,7 +18,7 @@ import { indexBySelector, policiesFor } from './policies.ts';
 export interface ProxyConfigs {
   readonly parsed: Collection<ReconciledProxyConfig & InForce>;
   readonly conflicts: Collection<HasProblems>;
-  /** Those for a Pod with these labels. */
+  /** The ProxyConfigs for a Pod with these labels. */
   readonly of: (read: Reader, pod: { readonly namespace: string; readonly labels: Labels }) => ProxyConfigsOfPod;
 }
 

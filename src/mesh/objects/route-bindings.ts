@@ -15,7 +15,7 @@ export interface FoundRoutes {
   readonly matched: string;
 }
 
-/** What the rules of one kind of object mean: nothing else knows them. Keys are those of the objects. */
+/** What the rules of one kind of object mean: nothing else knows them. Keys are the objects' own. */
 export interface RouteRules {
   /** Of several objects for a host, one has it. */
   readonly isExclusive: boolean;
@@ -54,9 +54,9 @@ export interface RouteFrontEnd {
 /** The routes of all kinds of objects, as selection sees them. Keys are `kind/source/namespace/name`. */
 export interface RouteBindings extends Omit<RouteRules, 'isExclusive'> {
   readonly all: Collection<RouteBinding>;
-  /** Those of the mesh, by exact host. Oldest first. */
+  /** Routes of the mesh, by exact host. Oldest first. */
   readonly byHost: Index<RouteBinding>;
-  /** Those of the mesh with a wildcard host, by {@link wildcardKey}. Oldest first. */
+  /** Routes of the mesh with a wildcard host, by {@link wildcardKey}. Oldest first. */
   readonly byWildcard: Index<RouteBinding>;
   isExclusive(kind: string): boolean;
   /** Of several kinds that have a host, the lowest keeps it. */

@@ -60,7 +60,7 @@ export function isLeftToServices(
   ].some((keeper) => isVisibleTo(keeper, client) && (!isBareName(host) || keeper.namespace === client));
 }
 
-/** Those in other namespaces whose Pods may have this name: `db.shop` for `db-0.db.shop.svc.cluster.local`. */
+/** Services in other namespaces whose Pods may have this name: `db.shop` for `db-0.db.shop.svc.cluster.local`. */
 function servicesAbove(
   { host, namespace }: NamedHost,
   domainSuffix: string,

@@ -16,7 +16,7 @@ export interface NamedCredentials extends HasProblems {
   /** The namespace of those who need what is named; `*`: any. */
   readonly to: string;
   readonly resources: readonly string[];
-  /** Those of them that clients with a provider of secrets do not get from it. */
+  /** Names that clients with a provider of secrets do not get from it. */
   readonly unprovided: readonly string[];
 }
 

@@ -12,8 +12,8 @@ import {
 import { copiedFrom } from './endpoint-slice.ts';
 
 /**
- * What the other clusters of a ClusterMesh are to know of a Service; undefined: nothing. They know what Cilium would tell
- * them: the endpoints that are ready or still serving.
+ * What the other clusters of a ClusterMesh are to know of a Service, or undefined if that is nothing. They know what
+ * Cilium would tell them: the endpoints that are ready or still serving.
  *
  * @param slices of the Service.
  */

@@ -106,7 +106,7 @@ const accountAnnotations = [
   'alpha.istio.io/kubernetes-serviceaccounts',
 ] as const;
 
-/** Those whose value is a list. */
+/** Annotations whose value is a list. */
 export const listAnnotations: readonly string[] = [exportToAnnotation, ...accountAnnotations];
 
 /**
