@@ -1,6 +1,6 @@
 import type { ObjectRef } from '../api/object.ts';
 import type { Aged } from './age.ts';
-import { contains } from './remembered.ts';
+import { contains, remembered } from './remembered.ts';
 import type { Labels } from './labels.ts';
 
 /** What a route is attached to: its requests, or connections, are those that arrive there. */
@@ -37,12 +37,13 @@ export function parseParentKey(key: string): Parent {
 export const MESH_KEY = parentKey(MESH);
 
 /** The objects other than the mesh that a route is attached to, each once, by key. */
-export function gatewaysOf({ parents }: Pick<RouteBinding, 'parents'>): ReadonlyMap<string, readonly Parent[]> {
-  return Map.groupBy(
-    parents.filter((parent) => !isMesh(parent)),
-    parentKey,
-  );
-}
+export const gatewaysOf = remembered(
+  ({ parents }: Pick<RouteBinding, 'parents'>): ReadonlyMap<string, readonly Parent[]> =>
+    Map.groupBy(
+      parents.filter((parent) => !isMesh(parent)),
+      parentKey,
+    ),
+);
 
 /** Whether one of these parents, which are one object, takes in a server of it. */
 export function takeIn(
