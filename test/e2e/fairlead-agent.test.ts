@@ -78,7 +78,10 @@ withPeers(['envoy'], 'the agent beside Envoy', () => {
     const streams = program.serving.engine.ads.streams();
     expect(streams).toHaveLength(2);
     for (const { types } of streams)
-      expect(types.find(({ typeUrl }) => typeUrl.endsWith('ProxyConfig'))).toMatchObject({ synced: true, rejected: [] });
+      expect(types.find(({ typeUrl }) => typeUrl.endsWith('ProxyConfig'))).toMatchObject({
+        synced: true,
+        rejected: [],
+      });
     const metrics = await client.get(client.ports.status, '/stats/prometheus');
     expect(metrics.body).toContain('istio_agent_connected 1');
     // The control plane decides, unless the Pod does.
