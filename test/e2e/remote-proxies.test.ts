@@ -157,7 +157,10 @@ withPeers(['envoy', 'etcd', 'helm', 'kube-apiserver', 'kubectl'], 'proxies of an
     onTestFinished(() => client.close());
     const id = 'router~10.0.0.9~router.shop~shop.svc.cluster.local';
     const node = { id, labels: { istio: 'router' }, texts: { CLUSTER_ID: IDS.east } };
-    client.send({ typeUrl: SDS, node, subscribe: ['kubernetes://web'] });
+    client.send({ typeUrl: CDS, node });
+    // Before its configuration is assigned, no stream lives for as long as is skipped below.
+    await client.next(CDS);
+    client.send({ typeUrl: SDS, subscribe: ['kubernetes://web'] });
     const skipping = async (look: () => Promise<unknown>): Promise<unknown> => {
       program.clock.skip(660_000);
       return look();
