@@ -16,7 +16,7 @@ export interface Kind<Name extends SourceKindName = SourceKindName> {
    * object taken back, or delayed for others: it may be the one that is shut out.
    */
   readonly failsClosed?: true;
-  /** The kind has a CRD: a cluster may lack it, and its status carries our conditions. */
+  /** A kind of a CRD, whose objects are reconciled: a cluster may lack it, and its status carries our conditions. */
   readonly custom: boolean;
   /** Of the Multi-Cluster Services API: read only where multi-cluster services are on. */
   readonly multicluster?: true;
