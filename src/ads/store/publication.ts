@@ -29,7 +29,7 @@ export interface MemberChange {
   readonly rollouts?: readonly Rollout[];
 }
 
-/** The children of a list changed; absent: the list is gone. */
+/** The children of a list changed; absent: it has none any more. Its members are others' to take out. */
 export interface ListChange {
   readonly list: string;
   readonly children?: readonly string[];

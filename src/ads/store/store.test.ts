@@ -241,6 +241,17 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { maxLength: 40, size: 'max' },
 );
 
+test('a list that has no children any more keeps its members', () => {
+  const store = new Store(hasher);
+  store.apply({ members: [member('l', 'a', '1'), member('m', 'b', '1')], lists: [{ list: 'l', children: ['m'] }] });
+  const view = store.enter({ roots: ['l'], qualifiers: [] });
+  store.apply({ members: [], lists: [{ list: 'l' }] });
+  expect(contents(view)).toEqual({ a: '1' });
+  store.apply({ members: [member('l', 'a', undefined), member('m', 'b', undefined)], lists: [] });
+  store.leave(view);
+  expect(store.size).toEqual({ lists: 0, roots: 0, worlds: 0, resources: 0 });
+});
+
 test('the store answers as if it were built anew after each publication, and tells exactly what changed', () => {
   fc.assert(
     fc.property(steps, (history) => {
@@ -316,7 +327,6 @@ test('the store answers as if it were built anew after each publication, and tel
             const later = change.children?.filter((i) => i > change.list).map((i) => KEYS[i]!);
             if (later === undefined) {
               children.delete(list);
-              members.delete(list);
               lists.push({ list });
             } else {
               children.set(list, later);

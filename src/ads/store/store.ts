@@ -3,7 +3,7 @@ import { changesByRoot } from './changes-by-root.ts';
 import type { ContentHasher } from './content-hash.ts';
 import type { Differences } from './differences.ts';
 import { FormerRoot, FormerWorld } from './former-world.ts';
-import { type Changes, ChangeSet, eachMember, List, type Member, type News, Root } from './forest.ts';
+import { type Changes, ChangeSet, List, type Member, type News, Root } from './forest.ts';
 import { Move } from './move.ts';
 import type { Keys } from './names.ts';
 import type { ListChange, MemberChange, Publication, World } from './publication.ts';
@@ -60,7 +60,7 @@ export class Store {
     const touched = new Map<List, ChangeSet>();
     for (const change of publication.members) this.#setMember(change, touched);
     const moved = new Set<Root>();
-    for (const change of publication.lists) this.#setChildren(change, touched, moved);
+    for (const change of publication.lists) this.#setChildren(change, moved);
     for (const [list, { byType }] of touched) for (const former of list.formers ?? []) former.note(list, byType);
     const looks = new Map<Changes, Concern | undefined>();
     for (const [root, changes, lists] of changesByRoot(touched, moved, this.shared)) {
@@ -224,14 +224,8 @@ export class Store {
     return variants.size === 0 ? undefined : variants;
   }
 
-  #setChildren(change: ListChange, touched: Map<List, ChangeSet>, moved: Set<Root>): void {
+  #setChildren(change: ListChange, moved: Set<Root>): void {
     const list = this.#list(change.list);
-    if (change.children === undefined) {
-      const gone: MemberChange[] = [];
-      const { rollouts = NO_ROLLOUTS } = change;
-      eachMember(list, (typeUrl, name, qualifier) => gone.push({ list: list.key, typeUrl, name, qualifier, rollouts }));
-      for (const member of gone) this.#setMember(member, touched);
-    }
     const before = new Set(list.children);
     const children = [...new Set(change.children ?? [])].map((key) => this.#list(key));
     const after = new Set(children);

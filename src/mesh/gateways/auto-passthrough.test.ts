@@ -69,6 +69,14 @@ test('only a router with such a server has the chains, and the clusters for them
   expect(lab.size('SNI chains') + lab.size('forwarded services')).toBe(0);
 });
 
+test('a router keeps its other listeners when it has no such server any more', () => {
+  const http = { port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*'] };
+  const lab = new MeshLab([gateway('east-west', { istio: 'eastwest' }, http, server('*.local'))], routers);
+  lab.apply([gateway('east-west', { istio: 'eastwest' }, http)]);
+  expect(lab.json('east').lds).toMatchObject([{ name: '0.0.0.0_80' }]);
+  sound(lab);
+});
+
 test('services, ports and subsets come and go', () => {
   const lab = new MeshLab([service('shop/a'), eastWest('*.local')], routers);
   lab.apply([
