@@ -33,7 +33,7 @@ export function placeKey(place: Place): string {
     case 'parents':
     case 'ancestors': {
       const { group = 'gateway.networking.k8s.io', kind = 'Gateway', namespace, name, sectionName, port } = place.ref;
-      return [place.in, group, kind, namespace, name, sectionName, port].join('/');
+      return JSON.stringify([place.in, group, kind, namespace, name, sectionName, port]);
     }
   }
 }

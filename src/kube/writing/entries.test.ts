@@ -80,6 +80,38 @@ test.each([{}, null, 7, { parentRef: 7, controllerName: CONTROLLER }, { parentRe
   },
 );
 
+// CRDs of Istio take anything in a status, and whoever may write it can name us.
+test.each([
+  ['an object that is no text', { toString: 1 }],
+  ['thousands of lists in each other', JSON.parse('['.repeat(20_000) + ']'.repeat(20_000)) as unknown],
+  ['a list of the name', ['a']],
+])('an entry of ours whose reference has %s is about no place', (_, name) => {
+  for (const field of ['name', 'namespace', 'port']) {
+    const odd = { parentRef: { name: 'a', [field]: name }, controllerName: CONTROLLER };
+    expect(merge([odd], parent('a'))).toMatchObject([{ parentRef: { name: 'a' }, conditions: [{}] }]);
+    expect(Object.keys((merge([odd], parent('a'))?.[0] as Json)['parentRef'] as Json)).toEqual(['name']);
+    expect(merge([odd])).toEqual([]);
+    expect(conditionsAt({ parents: [odd] }, parent('a'))).toBeUndefined();
+  }
+});
+
+test('a port and a section are not those of other texts', () => {
+  const odd = { ...entry('a', CONTROLLER, { port: '80' }) };
+  expect(merge([odd], parent('a', { port: 80 }))).toEqual([
+    { parentRef: { name: 'a', port: 80 }, controllerName: CONTROLLER, conditions: odd['conditions'] },
+  ]);
+  const joined = entry('a/b');
+  expect(names(merge([joined], parent('a', { sectionName: 'b' })))).toEqual([`a ${CONTROLLER}`]);
+});
+
+test('an entry has no more conditions than its CRD allows, and ours are among them', () => {
+  const foreign = Array.from({ length: 8 }, (_, i) => ({ type: `Foreign${i}`, status: 'True' }));
+  const merged = merge([{ ...entry('a'), conditions: foreign }], parent('a'));
+  const { conditions } = merged?.[0] as { readonly conditions: readonly Json[] };
+  expect(conditions.map(({ type }) => type)).toEqual([...foreign.slice(0, 7).map(({ type }) => type), 'Accepted']);
+  expect(merge(merged, parent('a'))).toBeUndefined();
+});
+
 test('what was said at a place is found there', () => {
   const status = { conditions: ['whole'], parents: [entry('a', 'x.y/z'), entry('a')] };
   expect(conditionsAt(status, { in: 'object' })).toEqual(['whole']);

@@ -5,6 +5,7 @@ import { errorOfAnswer } from '../client/api-error.ts';
 import type { DesiredCondition } from './conditions.ts';
 import type { Json } from '../../api/json.ts';
 import type { KubernetesObject } from '../../api/object.ts';
+import { CONTROLLER } from './entries.ts';
 import { StatusWriter, type StatusWriterOptions } from './status-writer.ts';
 import type { DesiredStatus } from './status-change.ts';
 import { FaultyApi } from '../testing/faulty-api.ts';
@@ -383,6 +384,18 @@ describe('an object', () => {
     await clock.advance(1_000);
     expect(patch.mock.calls.length).toBeLessThan(5);
     expect(() => writer.observed('VirtualService', 'n', 'x')).not.toThrow();
+  });
+
+  test('whose status names a parent that is no text does not keep others from theirs', async () => {
+    const parentRef = { name: { toString: 1 } };
+    const odd = { parents: [{ parentRef, controllerName: CONTROLLER }] };
+    lab.put('b', 'b', { status: odd });
+    await lab.clock.advance(1_000);
+    lab.lead();
+    for (const name of ['a', 'b', 'c']) lab.set(name, 'fine');
+    await lab.clock.advance(1_000);
+    expect(lab.messages('a', 'b', 'c')).toEqual(['fine', 'fine', 'fine']);
+    expect(lab.object('b')['status']).toMatchObject({ parents: [] });
   });
 
   test('is written to although an answer claimed a version that nobody reaches', async () => {
