@@ -336,6 +336,24 @@ test.each([
   expect(lab.said()).toEqual([]);
 });
 
+test.each([
+  ['throws', { throw: true }],
+  ['renames', { name: 'other' }],
+  ['has no encoding', { altStatName: 5 }],
+])('a patch that %s keeps the patches of other objects from nothing, before and after it', (_, set) => {
+  const lab = new Lab();
+  const of = (more: Readonly<Record<string, unknown>>) => [{ ...clusterPatch, host: host('a'), set: more }];
+  lab.set('root/first', { namespace: '', patches: of({ connectTimeout: { seconds: 7 } }) });
+  lab.set('shop/last', { namespace: 'shop', priority: 9, patches: of({ altStatName: 'patched' }) });
+  const served = lab.message('one.shop', 'cds', cluster('a'));
+  expect(served).toMatchObject({ altStatName: 'patched', connectTimeout: '7s' });
+  lab.set('shop/bad', { namespace: 'shop', patches: of(set) });
+  expect(lab.message('one.shop', 'cds', cluster('a'))).toEqual(served);
+  expect(lab.said()).toEqual([expect.stringMatching(/^bad /)]);
+  const origins = lab.originsOf('one.shop', `Cluster ${cluster('a')}`);
+  expect(['first', 'last', 'bad'].map((name) => origins.includes(`${KIND}/${name}`))).toEqual([true, true, false]);
+});
+
 test('a host that a patch names splits the views of its namespace alone', () => {
   const lab = new Lab(service('bank/ledger'), slice('bank/ledger', '10.0.2.1'));
   const views = (namespace: string): number =>

@@ -202,17 +202,8 @@ export class Encoder {
     return changed;
   }
 
-  /** The message as it was if the patched one has no encoding. */
   #patched<Name extends string>(type: Name, message: MessageOf<Name>, patching: Patching): MessageOf<Name> {
-    const patched = patching.apply(type, message);
-    if (patched === message) return message;
-    try {
-      this.#protos.encode(type, patched);
-      return patched;
-    } catch (error) {
-      patching.fail(error);
-      return message;
-    }
+    return patching.apply(type, message, (of, patched) => void this.#protos.encode(of, patched));
   }
 
   #encode<Name extends string>(type: Name, message: MessageOf<Name>): Uint8Array {

@@ -17,7 +17,7 @@ export interface PatchFrontEnd {
   /**
    * Pure. Returns the message itself where it changes nothing. What throws is served without these patches.
    *
-   * @param patches of this kind for the slot: lower priority first. At least one.
+   * @param patches of one {@link PatchSource} for the slot, in its order. At least one.
    */
   apply<Name extends string>(
     type: Name,

@@ -1,6 +1,6 @@
 import type { HasProblems, Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
-import type { Patching } from '../../envoy/encode/patching.ts';
+import type { CheckEncoding, Patching } from '../../envoy/encode/patching.ts';
 import type { MessageOf } from '../../envoy/encode/proto.ts';
 import { types } from '../../envoy/encode/proto-types.ts';
 import type { FilterChain, Listener, VirtualHost } from '../../envoy/gen/types.gen.ts';
@@ -34,7 +34,7 @@ export class SlotPatching implements Patching {
   readonly #placed: readonly PlacedPatch[];
   readonly #slot: Slot;
   readonly #problems: Problem[] = [];
-  #used: PlacedPatch[] = [];
+  readonly #used: PlacedPatch[] = [];
 
   constructor(patches: Patches, placed: readonly PlacedPatch[], slot: Slot) {
     this.#patches = patches;
@@ -51,29 +51,24 @@ export class SlotPatching implements Patching {
     return this.#problems;
   }
 
-  apply<Name extends string>(type: Name, message: MessageOf<Name>): MessageOf<Name> {
-    const patched = this.#apply(type, message, this.#slot);
+  apply<Name extends string>(type: Name, message: MessageOf<Name>, check: CheckEncoding): MessageOf<Name> {
+    const patched = this.#apply(type, message, this.#slot, check);
     switch (type as string) {
       case types.listener:
-        return this.#withChains(patched as Listener) as MessageOf<Name>;
+        return this.#withChains(patched as Listener, check) as MessageOf<Name>;
       case types.virtualHost:
-        return this.#withRoutes(patched as VirtualHost) as MessageOf<Name>;
+        return this.#withRoutes(patched as VirtualHost, check) as MessageOf<Name>;
       default:
         return patched;
     }
   }
 
-  fail(error: unknown): void {
-    this.#note(this.#used, error);
-    this.#used = [];
-  }
-
-  #withChains(listener: Listener): Listener {
+  #withChains(listener: Listener, check: CheckEncoding): Listener {
     const { filterChains, defaultFilterChain } = listener;
     const one = (chain: FilterChain): FilterChain => {
       const port = chain.filterChainMatch?.destinationPort?.value ?? this.#slot.port;
       const slot = { ...this.#slot, type: 'filterChain' as const, ...(port !== undefined && { port }) };
-      return this.#apply(types.filterChain, chain, slot);
+      return this.#apply(types.filterChain, chain, slot, check);
     };
     const chains = filterChains?.map(one);
     const last = defaultFilterChain && one(defaultFilterChain);
@@ -81,19 +76,20 @@ export class SlotPatching implements Patching {
     return { ...listener, ...(chains && { filterChains: chains }), ...(last && { defaultFilterChain: last }) };
   }
 
-  #withRoutes(virtualHost: VirtualHost): VirtualHost {
+  #withRoutes(virtualHost: VirtualHost, check: CheckEncoding): VirtualHost {
     const { routes } = virtualHost;
     const slot = { ...this.#slot, type: 'route' as const };
-    const patched = routes?.map((route) => this.#apply(types.routeEntry, route, slot));
+    const patched = routes?.map((route) => this.#apply(types.routeEntry, route, slot, check));
     return patched === undefined || isSame(routes, patched) ? virtualHost : { ...virtualHost, routes: patched };
   }
 
-  #apply<Name extends string>(type: Name, message: MessageOf<Name>, slot: Slot): MessageOf<Name> {
+  /** One object after the other: what one gets wrong takes nothing from the others. */
+  #apply<Name extends string>(type: Name, message: MessageOf<Name>, slot: Slot, check: CheckEncoding): MessageOf<Name> {
     let patched = message;
     const fitting = this.#placed.filter(({ patch }) => touches(patch, slot));
-    for (const [frontEnd, own] of Map.groupBy(fitting, ({ source }) => this.#patches.sources.frontEndOf(source))) {
+    for (const [source, own] of Map.groupBy(fitting, (placed) => placed.source)) {
       try {
-        const next = frontEnd.apply(
+        const next = this.#patches.sources.frontEndOf(source).apply(
           type,
           patched,
           slot,
@@ -101,6 +97,7 @@ export class SlotPatching implements Patching {
         );
         if (next === patched) continue;
         if (hasFixedName(type) && nameOf(next) !== nameOf(patched)) throw new Error('its name cannot change');
+        check(type, next);
         this.#used.push(...own);
         patched = next;
       } catch (error) {
