@@ -133,3 +133,12 @@ test('who has a host of its own loses nothing for others by being connected', ()
   expect(lab.domains(stranger, '8080')).toEqual(alone);
   expect([...lab.graph.failures.keys()]).toEqual([]);
 });
+
+test('routes of an alias, wherever they are, know a host with one of its short forms that only some see', () => {
+  const alias = service('shop/d', { type: 'ExternalName', externalName: 'outside.test', clusterIP: undefined });
+  const lab = labOf(alias, route('other/r', 'd.shop.svc.cluster.local', to));
+  expect(affected(lab, route('third/s', 'd.shop.svc', to, { exportTo: ['client'] }))).toEqual([client]);
+  expect(lab.domains(client)['d.shop.svc:80']).toEqual(['d.shop.svc']);
+  expect(lab.domains(client)['d.shop:80']).not.toContain('d.shop.svc');
+  expect(lab.domains(stranger)['d.shop:80']).toContain('d.shop.svc');
+});

@@ -69,7 +69,7 @@ export function declareAudiences(
     const rivals = namespacesOfRivals(binding, read, bindings);
     const { domainSuffix } = optionsOf(read, inputs);
     for (const client of holding)
-      for (const target of [...rivals, ...losersOf(binding.hosts, { client, domainSuffix }, read, services)])
+      for (const target of [...rivals, ...losersOf(binding.hosts, { client, domainSuffix }, read, services, bindings)])
         claim(client, target);
   });
   const serviceClaims = graph.derive(
@@ -86,7 +86,7 @@ export function declareAudiences(
         emit(`${key}|${service.namespace}|${client}`, { client, target: service.namespace });
       const names = [service.host, ...service.addresses, ...service.autoAddresses];
       for (const client of clients)
-        for (const target of losersOf(names, { client, domainSuffix }, read, services))
+        for (const target of losersOf(names, { client, domainSuffix }, read, services, bindings))
           if (target !== service.namespace) emit(`${key}|${target}|${client}`, { client, target });
     },
   );
@@ -146,19 +146,23 @@ function keepingClients(named: NamedHost, domainSuffix: string, read: Reader, se
 
 /**
  * Namespaces of services that lose a domain to a host or address that only some client namespace sees: whatever builds
- * their virtual hosts must see it too. Such a service has a short form, an alias or pods with that name.
+ * their virtual hosts must see it too. Such a service has a short form, an alias or pods with that name. The virtual
+ * hosts of an alias are in the namespaces of its routes.
  */
 function losersOf(
   names: readonly string[],
   { client, domainSuffix }: { readonly client: string; readonly domainSuffix: string },
   read: Reader,
   services: Services,
+  { byHost }: RouteBindings,
 ): Set<string> {
   const found = new Set<string>();
   const addAll = (host: string, rest = longestAliasChain): void => {
     for (const { value } of read.group(services.byHost, host)) {
       found.add(value.namespace);
-      if (value.externalName !== undefined && rest > 0) addAll(value.externalName, rest - 1);
+      if (value.externalName === undefined) continue;
+      for (const routes of read.group(byHost, host)) found.add(routes.value.namespace);
+      if (rest > 0) addAll(value.externalName, rest - 1);
     }
   };
   for (const name of names) {
