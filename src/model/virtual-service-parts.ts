@@ -36,6 +36,11 @@ export function bytesOfEach({ action, headers, fault, cors }: HttpRoute): number
   return weigh([action, headers, fault, cors]);
 }
 
+/** Roughly the bytes of its matches, which are repeated for each host, and for each match of whoever delegates to it. */
+export function bytesOfMatches({ matches }: HttpRoute): number {
+  return weigh(matches);
+}
+
 function weigh(value: unknown): number {
   if (typeof value === 'string' || value instanceof Uint8Array) return value.length;
   if (typeof value !== 'object' || value === null) return 0;

@@ -170,3 +170,19 @@ test('more routes than memory holds are refused before they are made, by hosts o
     expect(problems).toMatchObject([{ object: { name: 'root' }, field: 'spec.http', reason: 'Invalid' }]);
   }
 });
+
+test('matches with more headers than memory holds are refused before they are combined, or repeated for hosts', () => {
+  const headers = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`x-${i}`, {}]));
+  const matches = Array.from({ length: 2_000 }, (_, i) => ({ headers: { [`y-${i}`]: { exact: 'b' } } }));
+  const part = model('part', { http: [{ match: matches, route: to('b') }] });
+  const rootOf = (count: number) =>
+    model('root', { hosts: ['a'], http: [{ match: [{ headers: headers(count) }], delegate: { name: 'part' } }] });
+  expect(applyDelegates(rootOf(10), () => part).model?.http).toHaveLength(1);
+  const hosts = Array.from({ length: 2_000 }, (_, i) => `h${i}.example.com`);
+  const many = model('root', { hosts, http: [{ match: [{ headers: headers(4_000) }], route: to('b') }] });
+  for (const tooLarge of [rootOf(2_000), many]) {
+    const { model: applied, problems } = applyDelegates(tooLarge, () => part);
+    expect(applied).toBeUndefined();
+    expect(problems).toMatchObject([{ object: { name: 'root' }, field: 'spec.http', reason: 'Invalid' }]);
+  }
+});

@@ -1,7 +1,7 @@
 import { printRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { DelegateAction, HttpAction, HttpRoute, VirtualServiceModel } from '../model/virtual-service.ts';
-import { bytesOfEach } from '../model/virtual-service-parts.ts';
+import { bytesOfEach, bytesOfMatches } from '../model/virtual-service-parts.ts';
 import { isSeenFrom } from '../model/route-binding.ts';
 import { joinNames, mergeMatches } from './delegate-match.ts';
 import { quote } from '../api/quote.ts';
@@ -19,8 +19,8 @@ const mostRoutes = 100_000;
 /** All routes of a host are one message. */
 const mostRoutesOfHost = 10_000;
 /**
- * What all matches of a route share (a body, destinations, headers) is repeated for each match, and all of that for
- * each host.
+ * What all matches of a route share (a body, destinations, headers) is repeated for each match, a match for each match of
+ * a delegate, and all of that for each host.
  */
 const mostBytesOfHost = 8 * 1024 * 1024;
 const mostBytes = 64 * 1024 * 1024;
@@ -36,7 +36,7 @@ export function applyDelegates(root: VirtualServiceModel, find: Find): Delegated
   const { routes: ofHost, bytes } = countRoutes(root, find);
   const routes = ofHost * root.hosts.length;
   if (bytes > mostBytesOfHost || bytes * root.hosts.length > mostBytes) {
-    const message = `has actions of ${bytes} bytes for each host, counted once for each match, and of ${bytes * root.hosts.length} in total; at most ${mostBytesOfHost} and ${mostBytes} are allowed. Give large actions fewer matches, or split the VirtualService.`;
+    const message = `has actions, counted once for each match, and matches of ${bytes} bytes for each host, and of ${bytes * root.hosts.length} in total; at most ${mostBytesOfHost} and ${mostBytes} are allowed. Give large actions fewer matches, delegate from smaller ones, or split the VirtualService.`;
     return { model: undefined, problems: [{ object: root.ref, field: 'spec.http', reason: 'Invalid', message }] };
   }
   if (ofHost > mostRoutesOfHost || routes > mostRoutes) {
@@ -90,21 +90,21 @@ export function toldTo({ ref, namespace }: Pick<VirtualServiceModel, 'ref' | 'na
 
 interface Size {
   readonly routes: number;
-  /** Total size of what is repeated per match. */
+  /** Total size of what is repeated: per match, per match of a delegate, or per host. */
   readonly bytes: number;
 }
 
 /** Upper bounds per host, computed without building the routes. */
-function countRoutes({ http }: VirtualServiceModel, find: Find): Size {
+function countRoutes({ hosts, http }: VirtualServiceModel, find: Find): Size {
   const ofDelegates = new Map<VirtualServiceModel, Size>();
   const total = { routes: 0, bytes: 0 };
   for (const route of http) {
     const { action } = route;
     const delegate = action.kind === 'delegate' ? find(action.namespace, action.name) : undefined;
-    const own = sizeOf(route);
+    const own = sizeOf(route, delegate !== undefined || hosts.length > 1);
     let parts: Size = { routes: 1, bytes: 0 };
     if (delegate !== undefined) {
-      parts = ofDelegates.get(delegate) ?? sum(delegate.http.map(sizeOf));
+      parts = ofDelegates.get(delegate) ?? sum(delegate.http.map((part) => sizeOf(part, true)));
       ofDelegates.set(delegate, parts);
     }
     total.routes += own.routes * parts.routes;
@@ -113,9 +113,9 @@ function countRoutes({ http }: VirtualServiceModel, find: Find): Size {
   return total;
 }
 
-function sizeOf(route: HttpRoute): Size {
+function sizeOf(route: HttpRoute, repeatsMatches: boolean): Size {
   const routes = Math.max(1, route.matches.length);
-  return { routes, bytes: routes * bytesOfEach(route) };
+  return { routes, bytes: routes * bytesOfEach(route) + (repeatsMatches ? bytesOfMatches(route) : 0) };
 }
 
 function sum(sizes: readonly Size[]): Size {
