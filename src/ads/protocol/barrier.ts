@@ -2,7 +2,7 @@ import type { BarrierTimes } from './barrier-times.ts';
 import { isIn } from './in-flight.ts';
 import type { Difference } from '../store/differences.ts';
 import { type HeldNames, NONE } from './ledger.ts';
-import { type Arrival, type Departure, departuresOf, fewer, notEmpty, split } from './name-groups.ts';
+import { type Arrival, type Departure, departuresOf, fewer, freeSince, split, without } from './name-groups.ts';
 import { common } from '../store/names.ts';
 import type { Parties } from './parties.ts';
 import { leavesOf } from '../store/resource.ts';
@@ -57,8 +57,10 @@ export class Barrier {
 
   /** A response was sent with guarded resources that are new to the client. */
   sent(names: ReadonlySet<string>, nonce: number, now: number): void {
-    const earlier = this.#arrivals.map((arrival) => split(arrival, names)[1]);
-    this.#arrivals = fewer(notEmpty([...earlier, { names, since: now, nonce, followed: 0, awaited: false }]));
+    const earlier = without(this.#arrivals, names);
+    if (names.size > 0) {
+      this.#arrivals = fewer([...earlier, { names, since: now, nonce, followed: 0, awaited: false }]);
+    }
     this.#stuck.restart();
   }
 
@@ -86,11 +88,13 @@ export class Barrier {
       if (holders === 0 || guarded?.ledger.pending?.has(name) === true) continue;
       if (!isLate(guarded?.inFlight.last(name))) names.add(name);
     }
-    const arrivals = this.#arrivals.flatMap((arrival) => {
-      const [within, without] = split(arrival, names);
-      return [{ ...within, followed: sent.nonce }, without];
-    });
-    this.#arrivals = fewer(notEmpty(arrivals));
+    const arrivals: Arrival[] = [];
+    for (const arrival of this.#arrivals) {
+      const [within, rest] = split(arrival, names);
+      if (within !== undefined) arrivals.push({ ...within, followed: sent.nonce });
+      if (rest !== undefined) arrivals.push(rest);
+    }
+    this.#arrivals = fewer(arrivals);
   }
 
   /** A response with guarded resources was answered, one way or the other. */
@@ -148,7 +152,7 @@ export class Barrier {
     if (this.#departures.length === 0) return;
     const names = new Set<string>();
     for (const [name, { now }] of differences) if (now !== undefined) names.add(name);
-    if (names.size > 0) this.#departures = notEmpty(this.#departures.map((departure) => split(departure, names)[1]));
+    if (names.size > 0) this.#departures = without(this.#departures, names);
   }
 
   /**
@@ -163,8 +167,7 @@ export class Barrier {
   #notReturned(name: string): void {
     this.#returned.delete(name);
     const names = new Set([name]);
-    const rest = this.#arrivals.map((each) => (each.nonce === Infinity ? split(each, names)[1] : each));
-    this.#arrivals = notEmpty(rest);
+    this.#arrivals = this.#arrivals.flatMap((each) => (each.nonce === Infinity ? (split(each, names)[1] ?? []) : each));
   }
 
   /** What a response has of those, with names that are new to the client. */
@@ -224,32 +227,36 @@ export class Barrier {
     if (kept.size === 0) return;
     const uses = usesOf(parties, this.#references, kept, now);
     const waiting: Departure[] = [];
+    const wait = (departure: Departure): void => {
+      const { freeAt } = departure;
+      if (freeAt === undefined || now - freeAt < this.#times.lingerMs) waiting.push(departure);
+      else guarded!.release(departure.names);
+    };
     for (const departure of this.#departures) {
-      const [drained, rest] = split(departure, this.#drains);
-      const [inForce, others] = split(rest, uses.lasting.names);
+      const [drained, undrained] = split(departure, this.#drains);
+      if (drained !== undefined) wait(freeSince(drained, undefined));
+      if (undrained === undefined) continue;
+      const [inForce, others] = split(undrained, uses.lasting.names);
+      if (inForce !== undefined) wait(freeSince(inForce, undefined));
+      if (others === undefined) continue;
       const [unanswered, unused] = split(others, uses.awaited.names);
-      const goesOn = [drained, inForce].map((part) => ({ ...part, freeAt: undefined }));
-      waiting.push(...goesOn, this.#age(unanswered, uses, true, now), this.#age(unused, uses, false, now));
+      if (unanswered !== undefined) wait(this.#age(unanswered, uses, true, now));
+      if (unused !== undefined) wait(this.#age(unused, uses, false, now));
     }
-    const isOver = ({ freeAt }: Departure): boolean => freeAt !== undefined && now - freeAt >= this.#times.lingerMs;
-    this.#departures = notEmpty(waiting).filter((departure) => !isOver(departure));
-    for (const departure of waiting) if (isOver(departure)) guarded!.release(departure.names);
+    this.#departures = waiting;
   }
 
   /** For names that nothing known to be in force names. `named`: something that the client may yet use names them. */
   #age(departure: Departure, { lasting, awaited }: UsesByTime, named: boolean, now: number): Departure {
-    if (departure.names.size === 0) return departure;
-    const { since, timedOut } = departure;
-    const isFree = { ...departure, freeAt: departure.freeAt ?? now };
-    const isUsed = { ...departure, freeAt: undefined };
-    if (now < this.#drainsAll) return isUsed;
+    const { since, timedOut, freeAt = now } = departure;
+    if (now < this.#drainsAll) return freeSince(departure, undefined);
     // What drains (kept), or stays in force after a rejection, takes as long as it takes; but what is unknown holds
     // nothing back for longer than an old listener can.
-    if (lasting.all && now - since < this.#times.drainMs) return isUsed;
-    if (timedOut || !(awaited.all || named)) return isFree;
-    if (now - since < this.#times.timeoutMs) return isUsed;
+    if (lasting.all && now - since < this.#times.drainMs) return freeSince(departure, undefined);
+    if (timedOut || !(awaited.all || named)) return freeSince(departure, freeAt);
+    if (now - since < this.#times.timeoutMs) return freeSince(departure, undefined);
     this.#events.timedOut();
-    return { ...isFree, timedOut: true };
+    return { ...departure, freeAt, timedOut: true };
   }
 }
 

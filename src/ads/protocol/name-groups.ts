@@ -1,4 +1,3 @@
-import { NONE } from './ledger.ts';
 import type { Names } from '../store/served.ts';
 
 /** Names that have shared the same fate so far. */
@@ -25,23 +24,32 @@ export interface Departure extends Group {
   readonly timedOut: boolean;
 }
 
-export function notEmpty<G extends Group>(groups: readonly G[]): readonly G[] {
-  return groups.filter(({ names }) => names.size > 0);
-}
-
-/** The part of a group that is in a set, and the rest. */
-export function split<G extends Group>(group: G, set: Names): [G, G] {
+/** The part of a group that is in a set, and the rest; undefined if empty. A group that stays whole is the same object. */
+export function split<G extends Group>(group: G, set: Names): readonly [within: G | undefined, rest: G | undefined] {
   const { names } = group;
-  const [few, many] = set.size < names.size ? [set, names] : [names, set];
-  const within = new Set([...few.keys()].filter((name) => many.has(name)));
-  const [all, none] = [group, { ...group, names: NONE }];
-  if (within.size === 0) return [none, all];
-  if (within.size === names.size) return [all, none];
-  const without = new Set([...names.keys()].filter((name) => !within.has(name)));
+  const shared = countCommon(names, set);
+  if (shared === 0) return [undefined, group];
+  if (shared === names.size) return [group, undefined];
+  const within = new Set<string>();
+  const rest = new Set<string>();
+  for (const name of names.keys()) (set.has(name) ? within : rest).add(name);
   return [
     { ...group, names: within },
-    { ...group, names: without },
+    { ...group, names: rest },
   ];
+}
+
+function countCommon(one: Names, other: Names): number {
+  if (one.size === 0 || other.size === 0) return 0;
+  const [few, many] = one.size < other.size ? [one, other] : [other, one];
+  let count = 0;
+  for (const name of few.keys()) if (many.has(name)) count++;
+  return count;
+}
+
+/** What is left of each group without the names of a set. */
+export function without<G extends Group>(groups: readonly G[], set: Names): readonly G[] {
+  return groups.flatMap((group) => split(group, set)[1] ?? []);
 }
 
 /** Each resource to be sent is looked up in each arrival; beyond this number, the earliest arrivals are merged. */
@@ -71,18 +79,23 @@ function together(arrivals: readonly Arrival[]): readonly Arrival[] {
   ];
 }
 
+/** The same departure, if nothing changes. */
+export function freeSince(departure: Departure, freeAt: number | undefined): Departure {
+  return departure.freeAt === freeAt ? departure : { ...departure, freeAt };
+}
+
 /** The former departures, as far as their names are still kept, and one for new names. */
 export function departuresOf(kept: Names, former: readonly Departure[], now: number): readonly Departure[] {
   const departures: Departure[] = [];
   const known = new Set<string>();
   for (const departure of former) {
     const [still] = split(departure, kept);
-    if (still.names.size === 0) continue;
+    if (still === undefined) continue;
     // Other streams share this map: what is released as a whole is not iterated over.
     if (still.names.size === kept.size) return [{ ...still, names: kept }];
     departures.push(still);
     for (const name of still.names.keys()) known.add(name);
   }
   const [, added] = split({ names: kept, since: now, freeAt: undefined, timedOut: false }, known);
-  return added.names.size === 0 ? departures : [...departures, added];
+  return added === undefined ? departures : [...departures, added];
 }

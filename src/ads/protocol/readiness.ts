@@ -79,7 +79,7 @@ export class Readiness {
   #left(names: ReadonlySet<string>, parties: Parties, now: number): ReadonlySet<string> {
     const { lasting, awaited } = usesOf(parties, this.#references, names, now);
     const usedAt = new Map([...this.#usedAt].filter(([name]) => names.has(name)));
-    for (const name of [...lasting.names, ...awaited.names]) usedAt.set(name, now);
+    for (const used of [lasting.names, awaited.names]) for (const name of used.keys()) usedAt.set(name, now);
     this.#usedAt = usedAt;
     const left = new Set([...usedAt].flatMap(([name, at]) => (now - at < this.#times.lingerMs ? [name] : [])));
     if (left.size === 0) return left;

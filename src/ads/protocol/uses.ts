@@ -1,3 +1,4 @@
+import { NONE } from './ledger.ts';
 import { itemsOf } from './sent.ts';
 import { type Held, type Names, type References, Served } from '../store/served.ts';
 import type { Subscription } from './subscription.ts';
@@ -48,7 +49,7 @@ export function usesOf(
 
 /** Which of the wanted names occur in what was checked. */
 class Uses {
-  readonly names = new Set<string>();
+  #names: Set<string> | undefined;
   /** Something that was checked has unknown names. */
   all = false;
   readonly #references: References;
@@ -59,11 +60,15 @@ class Uses {
     this.#wanted = wanted;
   }
 
+  get names(): Names {
+    return this.#names ?? NONE;
+  }
+
   add(held: Held): void {
     if (typeof held === 'string') this.all = true;
     if (!(held instanceof Served)) return;
     this.#references.find(held.resource.body, this.#wanted, (name) => {
-      this.names.add(name);
+      (this.#names ??= new Set()).add(name);
       return false;
     });
   }
