@@ -340,7 +340,7 @@ test.each([
   ['throws', { throw: true }],
   ['renames', { name: 'other' }],
   ['has no encoding', { altStatName: 5 }],
-])('a patch that %s keeps the patches of other objects from nothing, before and after it', (_, set) => {
+])('a patch that %s leaves the patches of other objects in force, before and after it', (_, set) => {
   const lab = new Lab();
   const of = (more: Readonly<Record<string, unknown>>) => [{ ...clusterPatch, host: host('a'), set: more }];
   lab.set('root/first', { namespace: '', patches: of({ connectTimeout: { seconds: 7 } }) });
